@@ -21,7 +21,7 @@ from typing import Any
 _HOME = {
     "answers": ("EngineAnswer", "EngineConfigInfo", "Explanation"),
     "discovery": ("ProviderRecord", "ProviderStatus"),
-    "engine_id": ("engine_id",),
+    "engine_ids": ("engine_id",),
     "environment": ("Environment",),
     "errors": (
         "EngineDefectError",

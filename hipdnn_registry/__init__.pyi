@@ -3,7 +3,7 @@ from .answers import EngineConfigInfo as EngineConfigInfo
 from .answers import Explanation as Explanation
 from .discovery import ProviderRecord as ProviderRecord
 from .discovery import ProviderStatus as ProviderStatus
-from .engine_id import engine_id as engine_id
+from .engine_ids import engine_id as engine_id
 from .environment import Environment as Environment
 from .errors import EngineDefectError as EngineDefectError
 from .errors import ExecutionError as ExecutionError

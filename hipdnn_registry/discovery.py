@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pluggy
 
 from . import hookspecs
-from .engine_id import engine_id
+from .engine_ids import engine_id
 from .errors import ProviderError, ProviderUnavailableError
 from .provider import PROVIDER_API_VERSION, Engine, Provider, ProviderInfo
 from .selection import by_priority
