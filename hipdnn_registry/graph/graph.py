@@ -77,7 +77,7 @@ class Graph(Operations):
 
     def set_preferred_engine_id_ext(self, engine: int | str | None) -> Self:
         """Ask for an engine, by id or name, where the choice is the registry's; a soft wish."""
-        from hipdnn_registry.engine_id import engine_id
+        from hipdnn_registry.engine_ids import engine_id
 
         return self._set(
             "preferred_engine_id", engine_id(engine) if isinstance(engine, str) else engine
