@@ -33,7 +33,7 @@ class ReluPlan(CompiledPlan):
         (node,) = graph.nodes
         assert isinstance(node, PointwiseNode)
         self.x, self.y = node.inputs.in_0_tensor_uid, node.outputs.out_0_tensor_uid
-        self.workspace_size = resolution.settings["acme.tile"].value * 10  # type: ignore[assignment,operator]
+        self.workspace_size = resolution.settings["acme.tile"].value * 10  # type: ignore[assignment]
 
     def execute(
         self, buffers: Mapping[int, Any], workspace: Any | None, stream: int | None

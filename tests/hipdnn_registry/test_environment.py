@@ -44,7 +44,7 @@ def test_the_process_environment_is_the_default(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_lists_of_names() -> None:
-    assert names("L", {"L": " a, b,,a "}) == {"a", "b"}
+    assert names("L", {"L": " a, b,,a "}) == frozenset({"a", "b"})
     assert names("L", {"L": " , "}) is None
     assert names("L", {}) is None
 

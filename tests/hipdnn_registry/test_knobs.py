@@ -229,5 +229,6 @@ def test_a_bad_knob_is_a_defect_and_hides_no_other(bad: Any, problem: str) -> No
 
 def test_the_reserved_knobs_are_sound() -> None:
     reserved = [benchmarking_knob(), workspace_size_limit_knob(0, 4096)]
-    assert sound_knobs(reserved, "acme") == (reserved, ())
+    knobs, defects = sound_knobs(reserved, "acme")
+    assert (list(knobs), defects) == (reserved, ())
     assert reserved[1].default_value == 4096
