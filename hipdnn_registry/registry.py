@@ -141,6 +141,7 @@ class EngineRegistry:
 
     def explain(self, graph: Graph) -> Explanation:
         """Return every engine's answer to a graph, ranked, and every provider's state."""
+        graph.validate()
         catalog = self._discovered()
         answers = [self._answers.of(entry, graph) for entry in ranked(catalog.ranking, graph)]
         return Explanation(tuple(answers), catalog.records)
@@ -155,6 +156,7 @@ class EngineRegistry:
 
     def is_supported(self, graph: Graph) -> bool:
         """Whether any engine serves a graph."""
+        graph.validate()
         catalog = self._discovered()
         return any(
             self._answers.of(entry, graph).info is not None for entry in catalog.engines.values()

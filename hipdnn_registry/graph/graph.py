@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import contextmanager
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 from hipdnn_registry.errors import GraphError, GraphFrozenError
@@ -56,6 +58,7 @@ class Graph(Operations):
         }
         self._document: GraphDocument | None = None
         self._structure: Structure | None = None
+        self._validating = threading.Lock()
 
     # Settings, with hipDNN's fluent setters
 
@@ -105,13 +108,18 @@ class Graph(Operations):
             GraphError: A rule is broken; names the node, the tensor (uid and name) and the rule.
         """
         if self._document is None:
-            with self._undone_on_error():
-                document = self._assemble()
-                structure = validate_document(document)
-            document.freeze()
-            self._structure = structure
-            self._document = document
+            with self._validating:
+                if self._document is None:
+                    self._close()
         return self
+
+    def _close(self) -> None:
+        with self._undone_on_error():
+            document = self._assemble()
+            structure = validate_document(document)
+        document.freeze()
+        self._structure = structure
+        self._document = document
 
     @contextmanager
     def _undone_on_error(self) -> Iterator[None]:
@@ -156,10 +164,22 @@ class Graph(Operations):
         """The nodes in topological order."""
         return tuple(wiring.node for wiring in self._closed[1].wirings)
 
-    @property
+    @cached_property
     def tensors(self) -> Mapping[int, TensorAttributes]:
         """Every tensor by uid."""
-        return self._closed[1].tensors
+        return MappingProxyType(self._closed[1].tensors)
+
+    def find_tensor(self, key: int | str) -> TensorAttributes:
+        """Return the tensor of a uid or name; works on open graphs too, and leaves them open.
+
+        Raises:
+            KeyError: No tensor, or more than one, has it.
+        """
+        field = "name" if isinstance(key, str) else "uid"
+        found = [tensor for tensor in self._tensors if getattr(tensor, field) == key]
+        if len(found) != 1:
+            raise KeyError(f"{len(found)} tensors of graph '{self.name}' have {field} {key!r}")
+        return found[0]
 
     @cached_property
     def structure(self) -> Structure:
@@ -211,6 +231,9 @@ class Graph(Operations):
             GraphError: The text is no JSON, not a graph, or the graph breaks a rule.
         """
         return _open(read_document(source)).validate()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Graph.from_json, (self.to_dict(),)
 
     def __repr__(self) -> str:
         state = "open" if self._document is None else f"key {self.content_key.digest[:12]}"

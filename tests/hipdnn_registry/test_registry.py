@@ -18,6 +18,7 @@ from hipdnn_registry import (
     EngineRegistry,
     ExecutionError,
     Graph,
+    GraphError,
     HipdnnError,
     Knob,
     KnobError,
@@ -99,6 +100,19 @@ def test_every_reason_is_given(registry: EngineRegistry) -> None:
     with pytest.raises(EngineDefectError, match="oops") as defect:
         registry.create_execution_plan_ext(relu_graph(), "BROKEN_RELU")
     assert isinstance(defect.value.__cause__, ZeroDivisionError)
+
+
+def test_a_bad_graph_is_bad_with_or_without_engines(registry: EngineRegistry) -> None:
+    for asked in (registry, EngineRegistry(entry_points=False)):
+        bad = conv_graph(w=(6, 3, 3, 3))
+        for question in (
+            asked.explain,
+            asked.get_engine_configs,
+            asked.is_supported,
+            asked.create_execution_plan_ext,
+        ):
+            with pytest.raises(GraphError, match="do not divide"):
+                question(bad)
 
 
 def test_an_engine_that_declines_says_why(registry: EngineRegistry) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -118,9 +120,33 @@ def test_a_validated_graph_is_frozen_and_its_copy_is_not() -> None:
         with pytest.raises(GraphFrozenError, match="copy"):
             change()
     copy = graph.copy()
-    copy.pointwise("relu_fwd", next(t for t in copy._tensors if t.name == "y")).set_output()
+    copy.find_tensor("y").set_is_virtual(True)
+    copy.pointwise("relu_fwd", copy.find_tensor("y")).set_output()
     assert len(copy.nodes) == 2
     assert len(graph.nodes) == 1
+
+
+def test_tensors_are_found_by_uid_and_name() -> None:
+    graph = new_graph()
+    graph.tensor(dims=[2], name="x", uid=4)
+    assert graph.find_tensor("x") is graph.find_tensor(4)
+    graph.tensor(dims=[2], name="x")
+    for key in ("x", "y", 5):
+        with pytest.raises(KeyError, match="tensors of graph"):
+            graph.find_tensor(key)
+
+
+def test_graphs_travel_between_processes() -> None:
+    graph = batchnorm_graph()
+    assert pickle.loads(pickle.dumps(graph)).to_json() == graph.to_json()
+
+
+def test_threads_may_validate_one_graph_at_once() -> None:
+    for _ in range(20):
+        graph = fused_graph()
+        with ThreadPoolExecutor(8) as pool:
+            keys = {f.result().content_key for f in [pool.submit(graph.validate) for _ in range(8)]}
+        assert len(keys) == 1
 
 
 def test_defaults_come_from_the_graph() -> None:
