@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from .conv_vs_onnxruntime import convolution_figure
 from .figures import print_figures
 from .hot_path import hot_path_figures
 from .start_up import start_up_figures
@@ -17,6 +18,7 @@ def main() -> None:
     arguments = parser.parse_args()
     repeat = 3 if arguments.quick else 15
     figures = [*start_up_figures(repeat), *hot_path_figures(repeat)]
+    figures.append(convolution_figure(1 if arguments.quick else 5))
     print_figures(figures, as_json=arguments.json)
 
 

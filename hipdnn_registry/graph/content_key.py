@@ -88,13 +88,10 @@ def _reduce(structure: Structure) -> _Skeleton:
     depth_of_tensor = [0] * len(number_of)
     nodes, ports = [], []
     for index, wiring in enumerate(structure.wirings):
-        touched, depth = [], 1
-        for port, tensor in wiring.inputs.items():
-            number = number_of[tensor.uid]  # type: ignore[index]  # a validated tensor has a uid
-            depth = max(depth, depth_of_tensor[number] + 1)
-            touched.append((port, number))
-        for port, tensor in wiring.outputs.items():
-            number = number_of[tensor.uid]  # type: ignore[index]
+        touched = [(port, number_of[uid]) for port, uid in wiring.input_uids]
+        depth = max([depth_of_tensor[number] for _, number in touched], default=0) + 1
+        for port, uid in wiring.output_uids:
+            number = number_of[uid]
             depth_of_tensor[number] = depth
             touched.append((port, number))
         touched.sort()
@@ -117,17 +114,16 @@ def _setting_names(model: type[Model]) -> tuple[str, ...]:
 
 
 def _settings(model: Model) -> list[tuple[str, Any]]:
-    """The settings of a model and of what lies in it, as texts; unset ones count as absent."""
+    """The settings of a model and of what lies in it; unset ones count as absent."""
+    names, extra = _setting_names(type(model)), model.__pydantic_extra__
+    if not names and not extra:
+        return []
     fields = model.__dict__
-    found = []
-    for name in _setting_names(type(model)):
-        value = fields[name]
-        if value is not None:
-            found.append((name, _plain(value)))
-    if model.__pydantic_extra__:
+    found = [(name, _plain(fields[name])) for name in names if fields[name] is not None]
+    if extra:
         found += [
             (name, repr(value))
-            for name, value in sorted(model.__pydantic_extra__.items())
+            for name, value in sorted(extra.items())
             if value is not None and not name.endswith(PORT_SUFFIX)
         ]
     return found
@@ -144,9 +140,7 @@ def _node_content(node: Node) -> tuple[Any, ...]:
     return (
         node.type,
         node.compute_data_type.value,
-        _settings(node.inputs),
-        _settings(node.outputs),
-        _settings(node),
+        *(_settings(node.inputs), _settings(node.outputs), _settings(node)),
     )
 
 

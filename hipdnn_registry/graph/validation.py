@@ -101,7 +101,7 @@ def _wire(node: Node, tensors: dict[int, TensorAttributes]) -> Wiring:
             offsets = tensor.ragged_offset_tensor_uid
             if offsets is not None:  # a node that touches a ragged tensor reads its offsets
                 inputs[f"{port}.ragged_offset"] = tensors[offsets]
-    wiring = Wiring(node, inputs, outputs)
+    wiring = Wiring(node, inputs, outputs, _uids(inputs), _uids(outputs))
     for kind, required, present in (
         ("input", node.required_inputs, inputs),
         ("output", node.required_outputs, outputs),
@@ -112,6 +112,10 @@ def _wire(node: Node, tensors: dict[int, TensorAttributes]) -> Wiring:
     if not outputs:
         wiring.fail("node.no_output", "writes no tensor")
     return wiring
+
+
+def _uids(ports: dict[str, TensorAttributes]) -> tuple[tuple[str, int], ...]:
+    return tuple((port, uid_of(tensor)) for port, tensor in ports.items())
 
 
 def _sort(wirings: list[Wiring]) -> list[Wiring]:

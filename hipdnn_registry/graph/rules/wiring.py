@@ -18,25 +18,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
-    """A node and the tensors on its ports, in the order of the ports."""
+    """A node and the tensors on its ports.
+
+    Attributes:
+        node: The node.
+        inputs: The tensors that it reads, by port.
+        outputs: The tensors that it writes, by port.
+        input_uids: Port and uid of what it reads.
+        output_uids: Port and uid of what it writes.
+    """
 
     node: Node
     inputs: dict[str, TensorAttributes]
     outputs: dict[str, TensorAttributes]
-
-    @property
-    def input_uids(self) -> list[tuple[str, int]]:
-        """The uids read, by port."""
-        return [
-            (port, tensor.uid) for port, tensor in self.inputs.items() if tensor.uid is not None
-        ]
-
-    @property
-    def output_uids(self) -> list[tuple[str, int]]:
-        """The uids written, by port."""
-        return [
-            (port, tensor.uid) for port, tensor in self.outputs.items() if tensor.uid is not None
-        ]
+    input_uids: tuple[tuple[str, int], ...]
+    output_uids: tuple[tuple[str, int], ...]
 
     def fail(self, rule: str, message: str, tensor: TensorAttributes | None = None) -> NoReturn:
         """Raise the `GraphError` that names this node and the tensor."""
