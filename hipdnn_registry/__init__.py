@@ -61,6 +61,8 @@ _HOME = {
         "BufferKind",
         "CompiledPlan",
         "Declined",
+        "DeviceBuffer",
+        "DeviceMemory",
         "EffectiveSetting",
         "Engine",
         "EngineOffer",

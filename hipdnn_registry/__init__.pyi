@@ -42,6 +42,8 @@ from .provider import BehaviorNote as BehaviorNote
 from .provider import BufferKind as BufferKind
 from .provider import CompiledPlan as CompiledPlan
 from .provider import Declined as Declined
+from .provider import DeviceBuffer as DeviceBuffer
+from .provider import DeviceMemory as DeviceMemory
 from .provider import EffectiveSetting as EffectiveSetting
 from .provider import Engine as Engine
 from .provider import EngineOffer as EngineOffer

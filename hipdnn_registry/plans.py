@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from .errors import ExecutionError, HipdnnError
+from .provider import BufferKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,7 +22,13 @@ if TYPE_CHECKING:
     from .discovery import RegisteredEngine
     from .graph import Graph
     from .knobs import KnobSetting
-    from .provider import BehaviorNote, CompiledPlan, EffectiveSetting, Resolution
+    from .provider import (
+        BehaviorNote,
+        CompiledPlan,
+        DeviceMemory,
+        EffectiveSetting,
+        Resolution,
+    )
     from .variant_pack import VariantPackChecker
 
 _log = logging.getLogger("hipdnn_registry.plan")
@@ -86,6 +93,16 @@ class ExecutionPlan:
         return self._compiled.workspace_size
 
     @property
+    def buffer_kind(self) -> BufferKind:
+        """What the plan takes: host arrays, or addresses on a device."""
+        return self._compiled.buffer_kind
+
+    @property
+    def device_memory(self) -> DeviceMemory | None:
+        """Access to the memory of the plan's device; `None` for a plan on the host."""
+        return self._compiled.device_memory
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Sentences about how the plan came about."""
         return (*self._resolution.notes, *self._compiled.notes)
@@ -102,7 +119,8 @@ class ExecutionPlan:
         Args:
             variant_pack: A buffer for every tensor that is neither virtual nor constant, by uid or
                 by name: numpy arrays or DLPack objects in host memory, or for an engine on a
-                device addresses. Shape, dtype and strides must be the tensor's.
+                device DLPack objects there, `DeviceBuffer`s, or bare addresses. Shape, dtype and
+                strides must be the tensor's.
             workspace: `workspace_size` bytes of scratch memory; `None`: the plan brings its own.
             stream: Stream to enqueue on, for an engine on a device.
 
@@ -133,7 +151,15 @@ class ExecutionPlan:
         buffers = self._checker.check(variant_pack)
         if workspace is not None:
             workspace = self._checked_workspace(workspace)
-        return self._compiled.bind(buffers, workspace, stream)
+        run = self._compiled.bind(buffers, workspace, stream)
+        if self.buffer_kind is BufferKind.HOST:
+            return run
+        owners = (dict(variant_pack), workspace)  # an address alone keeps no memory alive
+
+        def run_on_device(_: object = owners) -> None:
+            run()
+
+        return run_on_device
 
     def _run(self, action: Callable[[], None]) -> None:
         start = time.perf_counter()

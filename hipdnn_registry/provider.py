@@ -22,10 +22,12 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
+
+    import numpy as np
 
     from .environment import Environment
     from .graph import Graph
@@ -126,6 +128,51 @@ class BufferKind(StrEnum):
     """Addresses in the memory of the plan's device."""
 
 
+class DeviceBuffer(ABC):
+    """Memory on a device, owned: released by `close`, or at the end of a `with` block.
+
+    Attributes:
+        address: Where it begins, in the device's address space.
+        size: Bytes.
+    """
+
+    address: int
+    size: int
+
+    @abstractmethod
+    def write(self, array: np.ndarray[Any, Any]) -> None:
+        """Copy a contiguous host array of at most `size` bytes in, and wait for it."""
+
+    @abstractmethod
+    def read(self, array: np.ndarray[Any, Any]) -> None:
+        """Copy as many bytes out as a contiguous host array takes, and wait for them."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release the memory; idempotent."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class DeviceMemory(ABC):
+    """Access to the memory of a plan's device, for callers that have nothing of their own.
+
+    `hipdnn run` is one. The registry never copies between host and device by itself.
+    """
+
+    @abstractmethod
+    def allocate(self, size: int) -> DeviceBuffer:
+        """Return `size` bytes of device memory."""
+
+    @abstractmethod
+    def synchronize(self) -> None:
+        """Wait for all that was enqueued on the device."""
+
+
 class CompiledPlan(ABC):
     """What an engine builds: ready to run any number of times, from any number of threads.
 
@@ -135,11 +182,13 @@ class CompiledPlan(ABC):
     Attributes:
         workspace_size: Bytes of workspace that `execute` needs.
         buffer_kind: What the buffers are.
+        device_memory: Access to the device's memory, if `buffer_kind` is `DEVICE`.
         notes: Sentences about how the plan came about, for people.
     """
 
     workspace_size: int = 0
     buffer_kind: ClassVar[BufferKind] = BufferKind.HOST
+    device_memory: DeviceMemory | None = None
     notes: tuple[str, ...] = ()
 
     @abstractmethod

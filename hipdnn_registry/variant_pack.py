@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import builtins
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from .dlpack import DeviceTensor, device_tensor, is_on_device
 from .errors import VariantPackError, WorkspaceError, near_spellings
-from .provider import BufferKind
+from .graph import packed_strides
+from .graph.tensor import max_offset
+from .provider import BufferKind, DeviceBuffer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,11 +57,40 @@ class BufferSpec:
             self.fail("is written by the plan, but is read-only")
         return array
 
+    @property
+    def span(self) -> int:
+        """Bytes from the first element's begin to the last one's end."""
+        return max_offset(self.shape, self.strides) + self.dtype.itemsize
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether there is memory between the elements that is not the tensor's."""
+        return self.span > math.prod(self.shape) * self.dtype.itemsize
+
     def address_of(self, value: Any) -> int:
-        """Return a device address."""
+        """Return the device address of an address, a `DeviceBuffer` or a DLPack object."""
+        if isinstance(value, DeviceBuffer):
+            if value.size < self.span:
+                self.fail(f"has {value.size} bytes, but needs {self.span}")
+            return value.address
+        if is_on_device(value):
+            return self._address_of_tensor(device_tensor(value))
         if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
-            self.fail(f"is {_shown(value)}, but must be a device address: a positive int")
+            self.fail(
+                f"is {_shown(value)}, but must be on the device: an address, a DeviceBuffer or a "
+                "DLPack object; nothing is copied there by itself"
+            )
         return value
+
+    def _address_of_tensor(self, tensor: DeviceTensor) -> int:
+        if tensor.shape != self.shape:
+            self.fail(f"has shape {tensor.shape}, but must have {self.shape}")
+        if tensor.type_name != str(self.dtype):
+            self.fail(f"has dtype {tensor.type_name}, but must have {self.dtype}")
+        strides = tensor.strides or packed_strides(self.shape)
+        if not self._same_layout(tuple(stride * self.dtype.itemsize for stride in strides)):
+            self.fail(f"has strides {strides} (elements), but must have {self.strides} (bytes)")
+        return tensor.address
 
     def fail(self, problem: str) -> NoReturn:
         """Raise the error that names the tensor."""
@@ -81,7 +114,7 @@ class BufferSpec:
 
 
 def _shown(value: object) -> str:
-    text = repr(value)
+    text = " ".join(repr(value).split())
     return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"
 
 
@@ -137,11 +170,21 @@ class VariantPackChecker:
                 s.label for uid, s in self._specs.items() if self._target[uid] not in buffers
             ]
             raise VariantPackError(f"no buffer is given for tensor {', '.join(missing)}")
-        if self._on_host:
-            for first, second in self._apart:
-                if np.may_share_memory(buffers[first], buffers[second]):
-                    self._check_overlap(buffers, first, second)
+        for first, second in self._apart:
+            if not self._on_host:
+                self._check_ranges(buffers, first, second)
+            elif np.may_share_memory(buffers[first], buffers[second]):
+                self._check_overlap(buffers, first, second)
         return buffers
+
+    def _check_ranges(self, buffers: dict[int, Any], first: int, second: int) -> None:
+        """Compare ranges of addresses; tensors with gaps may lie between each other."""
+        by_target = {target: self._specs[uid] for uid, target in self._target.items()}
+        one, other = by_target[first], by_target[second]
+        begin, start = buffers[first], buffers[second]
+        apart = begin >= start + other.span or start >= begin + one.span
+        if not apart and not one.has_gaps and not other.has_gaps:
+            self._overlapping(one, other)
 
     def _check_overlap(self, buffers: dict[int, Any], first: int, second: int) -> None:
         shares_memory: Any = np.shares_memory  # its stub knows only two values of max_work
@@ -150,11 +193,14 @@ class VariantPackChecker:
         except np.exceptions.TooHardError:
             shared = True
         if shared:
-            labels = {target: self._specs[uid].label for uid, target in self._target.items()}
-            raise VariantPackError(
-                f"buffer of tensor {labels[first]}, which the plan writes, overlaps the buffer of "
-                f"tensor {labels[second]}"
-            )
+            by_target = {target: self._specs[uid] for uid, target in self._target.items()}
+            self._overlapping(by_target[first], by_target[second])
+
+    def _overlapping(self, written: BufferSpec, other: BufferSpec) -> NoReturn:
+        raise VariantPackError(
+            f"buffer of tensor {written.label}, which the plan writes, overlaps the buffer of "
+            f"tensor {other.label}"
+        )
 
     def _unknown(self, key: object) -> NoReturn:
         taken = ", ".join(spec.label for spec in self._specs.values())
@@ -180,8 +226,9 @@ def check_workspace(workspace: Any, needed: int, kind: BufferKind) -> Any:
     """Check a caller's workspace.
 
     Args:
-        workspace: For host plans a contiguous, writable array of any type; for device plans an
-            address, whose size can't be checked, or a pair of address and size in bytes.
+        workspace: For host plans a contiguous, writable array of any type; for device plans a
+            `DeviceBuffer`, a pair of address and size in bytes, or an address alone, whose size
+            can't be checked.
         needed: Bytes that the plan needs.
         kind: What the plan takes.
 
@@ -192,6 +239,8 @@ def check_workspace(workspace: Any, needed: int, kind: BufferKind) -> Any:
         WorkspaceError: Too small, with both numbers, or not a workspace.
     """
     if kind is BufferKind.DEVICE:
+        if isinstance(workspace, DeviceBuffer):
+            workspace = (workspace.address, workspace.size)
         address, size = workspace if isinstance(workspace, tuple) else (workspace, needed)
         if not isinstance(address, int) or address <= 0:
             raise WorkspaceError(f"workspace is {_shown(address)}, but must be a device address")
