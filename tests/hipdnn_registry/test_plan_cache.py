@@ -26,19 +26,18 @@ def test_least_recently_used_goes_first() -> None:
 def test_one_build_for_32_threads(maxsize: int) -> None:
     cache: PlanCache[object] = PlanCache(maxsize)
     builds: list[object] = []
-    together = threading.Barrier(32)
 
     def build() -> object:
-        time.sleep(0.1)  # long enough for every thread to have asked
+        # Ends when all the others wait for it, however slow the machine is.
+        waiting = cache._building["key"].done._cond._waiters  # type: ignore[attr-defined]
+        while len(waiting) < 31:
+            time.sleep(0.001)
         builds.append(object())
         return builds[-1]
 
-    def ask() -> object:
-        together.wait()
-        return cache.get_or_build("key", build)[0]
-
     with ThreadPoolExecutor(32) as pool:
-        found = {id(future.result()) for future in [pool.submit(ask) for _ in range(32)]}
+        asked = [pool.submit(cache.get_or_build, "key", build) for _ in range(32)]
+        found = {id(future.result()[0]) for future in asked}
     assert len(builds) == 1
     assert found == {id(builds[0])}
     assert cache.info().currsize == min(maxsize, 1)

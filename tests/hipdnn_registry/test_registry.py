@@ -45,12 +45,6 @@ def registry(engine: ReluEngine) -> EngineRegistry:
     return EngineRegistry([AcmeProvider(engine)], entry_points=False)
 
 
-@pytest.fixture(autouse=True)
-def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HIPDNN_FORCE_BENCHMARKING", "HIPDNN_REGISTRY_STRICT_KNOBS"):
-        monkeypatch.delenv(name, raising=False)
-
-
 # Asking
 
 
