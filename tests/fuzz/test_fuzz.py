@@ -7,6 +7,7 @@ inputs are the same ones each time, many are new ones each time.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -22,6 +23,7 @@ def read_json(text: str) -> list[Graph]:
     return [Graph.from_json(text)]
 
 
+@pytest.mark.filterwarnings("ignore:Generating overly large repr")
 @pytest.mark.parametrize(
     ("texts", "read"),
     [(driver_lines(), graph_from_driver_command), (json_graphs(), read_json)],
@@ -31,9 +33,10 @@ def test_fuzz(
     texts: st.SearchStrategy[str],
     read: Callable[[str], list[Graph]],
     pytestconfig: pytest.Config,
+    tmp_path: Path,
 ) -> None:
     examples = EXAMPLES // 2
-    with fuzzing(examples, pytestconfig) as run:
+    with fuzzing(examples, pytestconfig, tmp_path / "failed_input.txt") as run:
 
         @settings(
             max_examples=examples,
@@ -45,6 +48,6 @@ def test_fuzz(
         )
         @given(texts)
         def attempt(text: str) -> None:
-            run.attempt(lambda: read(text))
+            run.attempt(text, read)
 
         attempt()
