@@ -45,7 +45,7 @@ test-full: lint
 	$(MAKE) fuzz
 
 fuzz: $(VENV)/.dev
-	HIPDNN_FUZZ_EXAMPLES=100000 $(BIN)/python -m pytest tests/fuzz -n auto -q
+	HIPDNN_FUZZ_EXAMPLES=100000 $(BIN)/python -m pytest tests/fuzz -q
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks

@@ -58,6 +58,8 @@ class GraphError(InvalidInputError):
         self.rule = rule
         self.node = node
         self.tensor = tensor
+        message = _shortened(message, 1000)  # it may quote what a stranger's file holds
+        node, tensor = (text and _shortened(text, 100) for text in (node, tensor))
         where = ", ".join(
             part for part in (node and f"node '{node}'", tensor and f"tensor {tensor}") if part
         )
@@ -121,6 +123,13 @@ class EngineDefectError(HipdnnError):
 
 class ExecutionError(HipdnnError):
     """An engine failed while it ran a plan."""
+
+
+def _shortened(text: str, limit: int) -> str:
+    """Return a text with its middle left out where it is too long to be read."""
+    if len(text) <= limit:
+        return text
+    return f"{text[: limit // 2]} ... {text[-limit // 2 :]}"
 
 
 def near_spellings(word: str, known: Sequence[str]) -> str:

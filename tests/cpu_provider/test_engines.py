@@ -357,6 +357,26 @@ def test_a_decline_names_the_node_and_why(
     assert all(r.startswith("node 'Pointwise_0'") for r in caught.value.reasons.values())
 
 
+@pytest.mark.parametrize(
+    ("line", "served"),
+    [
+        ("conv -n 2 -c 3 -H 9 -W 40 -k 4 -y 2 -x 3 -u 5 -v 7 -p 1 -q 0 -F 2", True),
+        ("conv -n 1 -c 1 -H 9 -W 4413 -k 1 -y 1 -x 2 -u 1 -v 1575205 -l 1 -j 3 -F 2", True),
+        ("conv -n 1 -c 1 -H 9 -W 9 -k 1 -y 1 -x 1 -p 3 -q 3 -u 9 -v 9 -F 2", True),
+        ("conv -n 1 -c 1 -H 3000 -W 3000 -k 1 -y 1500 -x 1500 -u 1500 -v 1500 -F 2", False),
+    ],
+)
+def test_strides_beyond_the_filter(registry: EngineRegistry, line: str, served: bool) -> None:
+    """Positions that no tap reaches have gradient zero and cost nothing."""
+    (graph,) = graph_from_driver_command(line)
+    if served:
+        assert_engines_agree(registry, graph)
+        return
+    (gemm, reference) = registry.explain(graph).answers
+    assert "more than 4096 correlations" in gemm.reason
+    assert reference.info is not None
+
+
 def test_operations_that_are_only_stored_are_declined(registry: EngineRegistry) -> None:
     from pathlib import Path
 

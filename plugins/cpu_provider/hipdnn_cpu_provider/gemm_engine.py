@@ -22,6 +22,7 @@ from hipdnn_registry.knobs import BENCHMARKING_KNOB, WORKSPACE_SIZE_LIMIT_KNOB
 
 from .kernels.arena import payload_bytes, workspace_bytes
 from .kernels.conv_algorithms import Algorithm, algorithms
+from .kernels.correlation import TooManyResiduesError
 from .plan import CpuPlan
 from .steps import Array, Arrays, ConvolutionProblem, Step, other_step
 from .storage import Storage, plan_storage
@@ -76,7 +77,10 @@ class CpuGemmEngine(Engine):
         reason = unsupported(graph)
         if reason:
             return Declined(reason)
-        choices, storage = _choices(graph), plan_storage(graph)
+        try:
+            choices, storage = _choices(graph), plan_storage(graph)
+        except TooManyResiduesError as error:
+            return Declined(str(error))
         least, most = _workspace_range(choices, storage)
         knobs = [benchmarking_knob()] if choices else []
         if choices:

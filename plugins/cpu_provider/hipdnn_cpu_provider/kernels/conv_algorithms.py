@@ -10,7 +10,7 @@ from .arena import Arena, payload_bytes, workspace_bytes
 from .conv_gemm import GemmCorrelation
 from .conv_wgrad import GemmWeightGradient
 from .conv_winograd import WinogradCorrelation, applies
-from .correlation import Correlation, backward_data, forward
+from .correlation import Correlation, backward_data, forward, leaves_gaps
 from .geometry import ConvGeometry, TensorSpec, compute_dtype
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ class Algorithm:
     max_workspace: int
     cost: float
     _kernels: tuple[_Kernel, ...]
+    _leaves_gaps: bool
 
     def run(self, a: np.ndarray, b: np.ndarray, out: np.ndarray, workspace: np.ndarray) -> None:
         """Write the convolution of ``a`` and ``b`` into ``out``.
@@ -89,6 +90,8 @@ class Algorithm:
                 f"{self.name} needs {self.min_workspace} bytes of workspace, got {workspace.nbytes}"
             )
         budget = payload_bytes(workspace.nbytes)
+        if self._leaves_gaps:
+            out[...] = 0
         problems = _lower(self.direction, a, b, out, self.geometry)
         for kernel, problem in zip(self._kernels, problems, strict=True):
             kernel.run(problem, Arena(workspace), budget)
@@ -125,6 +128,7 @@ def algorithms(
 
     Raises:
         ValueError: The shapes don't belong together.
+        TooManyResiduesError: The stride parts the gradient of the data into too many pieces.
     """
     x, w, y = {
         Direction.FPROP: (a, b, out),
@@ -140,18 +144,22 @@ def algorithms(
             continue
         kind = GemmWeightGradient if direction == Direction.WGRAD else GemmCorrelation
         candidates.append((name, tuple(kind(s, compute, by_tap=by_tap) for s in samples)))
-    if direction != Direction.WGRAD and all(applies(sample, compute) for sample in samples):
+    if direction != Direction.WGRAD and samples and all(applies(s, compute) for s in samples):
         candidates.append(("winograd", tuple(WinogradCorrelation(s) for s in samples)))
+    gaps = direction == Direction.DGRAD and leaves_gaps(
+        out.placeholder(), b.placeholder(), geometry
+    )
     found = [
         Algorithm(
             name,
             direction,
             geometry,
             (a, b, out),
-            workspace_bytes(max(kernel.min_bytes for kernel in kernels)),
-            workspace_bytes(max(kernel.max_bytes for kernel in kernels)),
+            workspace_bytes(max((kernel.min_bytes for kernel in kernels), default=0)),
+            workspace_bytes(max((kernel.max_bytes for kernel in kernels), default=0)),
             sum(kernel.cost for kernel in kernels),
             kernels,
+            gaps,
         )
         for name, kernels in candidates
     ]

@@ -108,62 +108,107 @@ def forward(x: np.ndarray, w: np.ndarray, y: np.ndarray, geometry: ConvGeometry)
     )
 
 
+class TooManyResiduesError(ValueError):
+    """The gradient of the data falls apart into more correlations than are worth computing."""
+
+
+MOST_RESIDUES = 4096
+
+
 @dataclass(frozen=True)
 class _Residue:
-    """The taps of one axis that reach the inputs ``first, first + stride, ...``."""
+    """The positions ``first, first + stride, ...`` of one axis, and the taps that reach them."""
 
+    first: int
     taps: slice
     dilation: int
     offset: int
 
 
-def _residue(first: int, *, stride: int, dilation: int, padding: int, taps: int) -> _Residue:
-    """Solve ``first + stride*j + padding = stride*o + dilation*r`` for the taps r that have an o.
+@dataclass(frozen=True)
+class _Axis:
+    """One spatial axis of a data gradient."""
 
-    If r0 is the smallest solution the others are r0 + m * stride/gcd(stride, dilation), and
-    ``o = j + (first + padding - dilation*r0)/stride - m * dilation/gcd``. They come back in
-    falling order, so that o rises.
-    """
-    common = math.gcd(stride, dilation)
-    period = stride // common
-    for tap in range(min(period, taps)):
-        distance = first + padding - dilation * tap
-        if distance % stride == 0:
-            last = tap + (taps - 1 - tap) // period * period
-            step = dilation // common
-            offset = distance // stride - (last - tap) // period * step
-            return _Residue(slice(last, tap - 1 if tap else None, -period), step, offset)
-    return _Residue(slice(0, 0), 1, 0)
+    size: int
+    taps: int
+    stride: int
+    dilation: int
+    padding: int
+
+    @property
+    def period(self) -> int:
+        """Taps that are this far apart reach the same residue."""
+        return self.stride // math.gcd(self.stride, self.dilation)
+
+    @property
+    def bound(self) -> int:
+        """No more residues than this are reached by a tap."""
+        return min(self.period, self.taps)
+
+    def residues(self) -> list[_Residue]:
+        """Solve ``first + stride*j + padding = stride*o + dilation*r`` for all r that have an o.
+
+        If r0 is the smallest solution for a residue the others are r0 + m * period, and
+        ``o = j + (first + padding - dilation*r0)/stride - m * dilation/gcd``. The taps come in
+        falling order, so that o rises.
+        """
+        step = self.dilation // math.gcd(self.stride, self.dilation)
+        found = []
+        for tap in range(self.bound):
+            first = (self.dilation * tap - self.padding) % self.stride
+            if first < self.size:
+                last = tap + (self.taps - 1 - tap) // self.period * self.period
+                distance = first + self.padding - self.dilation * tap
+                offset = distance // self.stride - (last - tap) // self.period * step
+                stop = tap - 1 if tap else None
+                found.append(_Residue(first, slice(last, stop, -self.period), step, offset))
+        return sorted(found, key=lambda residue: residue.first)
+
+
+def _axes(dx: np.ndarray, w: np.ndarray, geometry: ConvGeometry) -> list[_Axis]:
+    return [
+        _Axis(*numbers)
+        for numbers in zip(
+            dx.shape[2:],
+            w.shape[2:],
+            geometry.stride,
+            geometry.dilation,
+            geometry.pre_padding,
+            strict=True,
+        )
+    ]
+
+
+def leaves_gaps(dx: np.ndarray, w: np.ndarray, geometry: ConvGeometry) -> bool:
+    """Whether a data gradient has positions that no tap reaches: their gradient is zero."""
+    return any(
+        len(axis.residues()) < min(axis.stride, axis.size) for axis in _axes(dx, w, geometry)
+    )
 
 
 def backward_data(
     dy: np.ndarray, w: np.ndarray, dx: np.ndarray, geometry: ConvGeometry
 ) -> list[Correlation]:
-    """The gradient of the data: one correlation for each residue of dx's positions.
+    """The gradient of the data: one correlation for each residue of dx that a tap reaches.
 
-    A residue that no tap reaches is a correlation without taps: its dx is zero.
+    Raises:
+        TooManyResiduesError: There are more of them than `MOST_RESIDUES`.
     """
+    axes = _axes(dx, w, geometry)
+    if math.prod(axis.bound for axis in axes) > MOST_RESIDUES:
+        raise TooManyResiduesError(
+            f"stride {geometry.stride} parts the data gradient of filter {w.shape[2:]} into more "
+            f"than {MOST_RESIDUES} correlations"
+        )
     groups = dx.shape[1] // w.shape[1]
     src = split_channels(dy, groups)
     grouped = np.swapaxes(_grouped_filter(w, groups, flip=geometry.flip), 1, 2)
     dst = split_channels(dx, groups)
-    axes = range(geometry.rank)
     parts = []
-    for firsts in itertools.product(
-        *(range(min(geometry.stride[axis], dx.shape[2 + axis])) for axis in axes)
-    ):
-        residues = [
-            _residue(
-                firsts[axis],
-                stride=geometry.stride[axis],
-                dilation=geometry.dilation[axis],
-                padding=geometry.pre_padding[axis],
-                taps=w.shape[2 + axis],
-            )
-            for axis in axes
-        ]
+    for residues in itertools.product(*(axis.residues() for axis in axes)):
         positions: Box = tuple(
-            slice(first, None, step) for first, step in zip(firsts, geometry.stride, strict=True)
+            slice(residue.first, None, axis.stride)
+            for residue, axis in zip(residues, axes, strict=True)
         )
         parts.append(
             Correlation(
