@@ -1,0 +1,1 @@
+"""MIOpen's engines for hipdnn-registry: libMIOpen through ctypes, HIP through hip-python."""
