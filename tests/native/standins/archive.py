@@ -44,10 +44,17 @@ class Package:
 
 @dataclass(frozen=True)
 class Pins:
-    """What one tree is made of: packages, and the sonames that its libMIOpen asks for."""
+    """What one tree is made of.
+
+    Attributes:
+        packages: The packages to unpack.
+        sonames: Names under which its libMIOpen asks for the stand-ins.
+        preload: A stand-in that every process of the tree preloads, or "".
+    """
 
     packages: tuple[Package, ...]
     sonames: dict[str, str]
+    preload: str
 
 
 def read_pins() -> dict[str, Pins]:
@@ -58,7 +65,9 @@ def read_pins() -> dict[str, Pins]:
         return tuple(Package(name, **pin) for name, pin in sorted(section.items()))
 
     return {
-        version: Pins(packages(table["common"] | tree["packages"]), tree["sonames"])
+        version: Pins(
+            packages(table["common"] | tree["packages"]), tree["sonames"], tree.get("preload", "")
+        )
         for version, tree in table["tree"].items()
     }
 

@@ -72,6 +72,12 @@ def build_tree(miopen: str) -> Path:
     return tree
 
 
+def current_tree() -> Path | None:
+    """The tree that this process runs inside, if it does."""
+    tree = Path(sys.executable).parents[3] if len(Path(sys.executable).parents) > 3 else None
+    return tree if tree is not None and (tree / "lib" / LOADER).exists() else None
+
+
 def make_python(tree: Path) -> Path:
     """Returns an interpreter like this one (same packages) whose processes run inside ``tree``.
 
@@ -96,10 +102,12 @@ def make_python(tree: Path) -> Path:
         (partial / "lib").symlink_to(Path(sys.prefix) / "lib")
     script = partial / "bin" / "python"
     library = tree / "lib"
+    always = (tree / "preload").read_text()
+    preload = f"{library / always} " if always else ""
     script.write_text(
         "#!/bin/sh\n"
         f'exec "{library / LOADER}" --argv0 "$0" '
-        f'${{MIOPEN_STANDIN_ASM:+--preload "{library}/kernel_source.so"}} '
+        f'--preload "{preload}${{MIOPEN_STANDIN_ASM:+{library}/kernel_source.so}}" '
         f'--library-path "{library}" "{base}" "$@"\n'
     )
     script.chmod(0o755)
@@ -136,6 +144,7 @@ def _assemble(pins: Pins, debs: list[Path], tree: Path) -> None:
         for path in sorted((unpacked / "usr/lib/x86_64-linux-gnu").glob("*.so.*")):
             shutil.copy2(path, library / path.name, follow_symlinks=False)
         _compile(pins.sonames, library, unpacked / "usr/include")
+    (tree / "preload").write_text(pins.preload)
     missing = [
         line.split()[0]
         for line in _run(
@@ -160,7 +169,8 @@ def _compile(sonames: dict[str, str], library: Path, headers: Path) -> None:
     }
     for name, soname in sonames.items():
         _gcc(soname, sources[name], library, headers)
-    _gcc("kernel_source.so", [SOURCES / "kernel_source.c"], library, headers)
+    for preloaded in ("kernel_source", "offline_compiler"):
+        _gcc(f"{preloaded}.so", [SOURCES / f"{preloaded}.c"], library, headers)
     # the names without a version, which hip-python and a library search by name ask for
     (library / "libamdhip64.so").symlink_to(sonames["hip"])
     (library / "libMIOpen.so").symlink_to("libMIOpen.so.1")
