@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BASE: Mapping[str, str] = {
+    # enough of a search to see that there was one
+    "MIOPEN_DEBUG_TUNING_ITERATIONS_MAX": "10",
     # level 6 has a line for each record that is loaded
     "MIOPEN_LOG_LEVEL": "6",
     # Debian's package lacks the assembly kernels, see standins/README.md; the second is for a fused

@@ -84,6 +84,29 @@ class ConvolutionKey:
 
 
 @dataclass(frozen=True)
+class BatchNormKey:
+    """A batch normalization's key, decoded.
+
+    Attributes:
+        dims: N, C, H, W. MIOpen folds D and H of five dimensions into one number.
+        saves: Whether a training call saves mean and inverse variance.
+        updates_running: Whether a training call updates running statistics.
+        uses_saved: Whether a backward call is given saved statistics.
+        layout: Layout of x.
+        direction: Trn or Bwd; inference has no records.
+        dtype: FP32, FP16, BF16.
+    """
+
+    dims: tuple[int, ...]
+    saves: bool
+    updates_running: bool
+    uses_saved: bool
+    layout: str
+    direction: str
+    dtype: str
+
+
+@dataclass(frozen=True)
 class Database:
     """One file, as it was when it was read.
 
@@ -171,6 +194,32 @@ def parse_convolution_key(key: str) -> ConvolutionKey:
     if decoded is None:
         raise ValueError(f"not a convolution's key: {key!r}")
     return decoded
+
+
+_BATCHNORM_KEY = re.compile(
+    r"2x(?P<dims>\d+(?:x\d+){3})x1x(?P<saves>[01])x(?P<running>[01])x(?P<saved>[01])"
+    r"x(?P<layout>[A-Z]+)x(?P<direction>[A-Z][a-z]+)x(?P<type>[A-Z]+\d+)x\d"
+)
+
+
+def parse_batchnorm_key(key: str) -> BatchNormKey:
+    """Decodes a key of batch normalization's perf-db.
+
+    Raises:
+        ValueError: It has another form.
+    """
+    match = _BATCHNORM_KEY.fullmatch(key)
+    if match is None:
+        raise ValueError(f"not a batch normalization's key: {key!r}")
+    return BatchNormKey(
+        dims=_numbers(match["dims"], "x"),
+        saves=match["saves"] == "1",
+        updates_running=match["running"] == "1",
+        uses_saved=match["saved"] == "1",
+        layout=match["layout"],
+        direction=match["direction"],
+        dtype=match["type"],
+    )
 
 
 _FIND_KEY = re.compile(
