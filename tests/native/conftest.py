@@ -25,7 +25,9 @@ INSIDE = build.current_tree() is not None
 
 if INSIDE:  # before MIOpen is first called: it reads its variables once
     FOLDER = Path(tempfile.mkdtemp(prefix="hipdnn-native-"))
-    os.environ.update(private_environment(FOLDER))
+    SETTINGS = private_environment(FOLDER)
+    os.environ.clear()
+    os.environ.update(SETTINGS)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

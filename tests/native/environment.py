@@ -53,6 +53,11 @@ def private_environment(folder: Path) -> dict[str, str]:
     }
 
 
+def child_log(folder: Path) -> str:
+    """What MIOpen logged within the observed blocks of a child, also of one that died there."""
+    return "".join(path.read_text(errors="replace") for path in folder.glob("miopen-*.log"))
+
+
 def run_child(
     folder: Path, script: str, settings: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:

@@ -55,6 +55,21 @@ class Observation:
 
 
 @contextmanager
+def stderr_to(path: Path) -> Iterator[None]:
+    """Sends standard error, where MIOpen logs, to a file. Python's own and the library's."""
+    sys.stderr.flush()
+    stderr = os.dup(2)
+    with path.open("wb") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(stderr, 2)
+        os.close(stderr)
+
+
+@contextmanager
 def observe() -> Iterator[Observation]:
     """Observes a block: standard error (where MIOpen logs) goes to the observation meanwhile."""
     seen = Observation()
@@ -62,16 +77,10 @@ def observe() -> Iterator[Observation]:
     launch_log = Path(os.environ["HIP_STANDIN_LOG"])
     start = launch_log.stat().st_size if launch_log.exists() else 0
     log = launch_log.with_name(f"miopen-{os.getpid()}.log")
-    sys.stderr.flush()
-    stderr = os.dup(2)
-    with log.open("wb") as file:
-        os.dup2(file.fileno(), 2)
     try:
-        yield seen
+        with stderr_to(log):
+            yield seen
     finally:
-        sys.stderr.flush()
-        os.dup2(stderr, 2)
-        os.close(stderr)
         seen.log = log.read_text(errors="replace")
         lines = launch_log.read_text()[start:].splitlines() if launch_log.exists() else []
         seen.launches = sum(line.startswith("launch ") for line in lines)

@@ -34,6 +34,8 @@ def cache_folder() -> Path:
     """Where packages and trees are kept: outside the source tree, HIPDNN_STANDINS_CACHE wins."""
     if override := os.environ.get(CACHE_VARIABLE):
         return Path(override).absolute()
+    if inside := current_tree():
+        return inside.parents[1]
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "hipdnn-registry" / "standins"
 

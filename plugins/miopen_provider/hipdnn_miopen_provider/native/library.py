@@ -95,12 +95,12 @@ class MiopenLibrary:
             function.argtypes = arguments
             function.restype = ctypes.c_int
             self._functions[symbol] = function
-        self.path = _path_of(library) or name
         if missing:
             raise NativeUnavailableError(
-                f"{self.path} is not a usable libMIOpen: it lacks {', '.join(missing)}"
+                f"{name} is not a usable libMIOpen: it lacks {', '.join(missing)}"
             )
         self._error_string = library.miopenGetErrorString
+        self.path = _path_of(self._error_string) or name
         self._error_string.argtypes = (ctypes.c_int,)
         self._error_string.restype = ctypes.c_char_p
         self.version = self._read_version()
@@ -177,8 +177,8 @@ def _load_first() -> MiopenLibrary:
     raise NativeUnavailableError("libMIOpen can't be loaded; tried " + "; ".join(failures))
 
 
-def _path_of(library: ctypes.CDLL) -> str | None:
-    """The file that a library was loaded from, as the loader sees it."""
+def _path_of(function: Any) -> str | None:
+    """The file that a function was loaded from, as the loader sees it."""
 
     class DlInfo(ctypes.Structure):
         _fields_ = (
@@ -191,5 +191,5 @@ def _path_of(library: ctypes.CDLL) -> str | None:
     dladdr = ctypes.CDLL(None).dladdr
     dladdr.argtypes = (ctypes.c_void_p, ctypes.POINTER(DlInfo))
     info = DlInfo()
-    function = ctypes.cast(library.miopenGetErrorString, ctypes.c_void_p)
-    return os.fsdecode(info.file) if dladdr(function, ctypes.byref(info)) and info.file else None
+    known = dladdr(ctypes.cast(function, ctypes.c_void_p), ctypes.byref(info))
+    return os.fsdecode(info.file) if known and info.file else None

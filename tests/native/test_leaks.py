@@ -1,0 +1,120 @@
+"""Nothing is left after many cycles: counted by the HIP stand-in, and by the process's memory."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from hipdnn_miopen_provider.native import (
+    ClosedError,
+    ConvolutionDescriptor,
+    DataType,
+    DeviceBuffer,
+    Direction,
+    Event,
+    Handle,
+    MiopenError,
+    Stream,
+    TensorDescriptor,
+    TuningPolicy,
+    hip,
+)
+from tests.native.observe import stderr_to
+from tests.native.problems import batchnorm_case, convolution_case
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+KINDS = ("device memory", "host memory", "streams", "events", "modules")
+
+
+def live_objects() -> dict[str, int]:
+    """What exists in the HIP stand-in now."""
+    count = ctypes.CDLL("libamdhip64.so").standinLiveObjects
+    count.restype = ctypes.c_size_t
+    return {name: count(kind) for kind, name in enumerate(KINDS)}
+
+
+def resident_kilobytes() -> int:
+    with open("/proc/self/status") as status:  # noqa: PTH123  # not a real file
+        (line,) = (line for line in status if line.startswith("VmRSS"))
+    return int(line.split()[1])
+
+
+def one_cycle() -> None:
+    with (
+        Stream() as stream,
+        Event(),
+        Handle(stream) as handle,
+        TensorDescriptor(DataType.Float, (1, 8, 8, 8)),
+        ConvolutionDescriptor((1, 1), (1, 1), (1, 1)),
+        DeviceBuffer.from_host(np.zeros(256, np.float32)),
+        batchnorm_case((1, 2, 4, 4)) as batchnorm,
+    ):
+        batchnorm.infer(handle)
+
+
+def failing_cycle() -> None:
+    """Constructors that fail half way."""
+    with pytest.raises(MiopenError):
+        TensorDescriptor(DataType.Float, (1, 0, 8, 8))
+    with pytest.raises(MiopenError):
+        ConvolutionDescriptor((1, 1), (0, 0), (1, 1))
+    with pytest.raises(ValueError, match="dense"):
+        DeviceBuffer.from_host(np.zeros((4, 4), np.float32)[:, ::2])
+
+
+@pytest.mark.parametrize("cycle", [one_cycle, failing_cycle])
+def test_a_thousand_cycles_leave_nothing(cycle: Callable[[], None]) -> None:
+    def run(times: int) -> None:
+        with stderr_to(Path(os.devnull)):  # the log of a thousand cycles is of no use to anyone
+            for _ in range(times):
+                cycle()
+        gc.collect()
+
+    run(100)  # what is kept once: caches of the library, of Python, of the allocator
+    objects, memory, free = live_objects(), resident_kilobytes(), hip.memory_info()[0]
+    run(1000)
+    assert live_objects() == objects
+    assert hip.memory_info()[0] == free
+    assert resident_kilobytes() - memory < 1024  # 1 byte a cycle would not show, 1 kB would
+
+
+def test_finds_and_fused_finds_leave_nothing() -> None:
+    def run(times: int) -> None:
+        with (
+            convolution_case(Direction.FORWARD, (1, 8, 8, 10), (8, 8, 3, 3)) as case,
+            stderr_to(Path(os.devnull)),
+        ):
+            for _ in range(times):
+                case.find(TuningPolicy.NONE)
+                case.fused_find(TuningPolicy.NONE)
+                case.fusion_plan(TuningPolicy.NONE)
+        gc.collect()
+
+    run(5)
+    objects, memory = live_objects(), resident_kilobytes()
+    run(50)
+    assert live_objects() == objects
+    assert resident_kilobytes() - memory < 2048
+
+
+def test_a_handle_that_was_forgotten_is_destroyed() -> None:
+    before = live_objects()
+    handle = Handle()
+    with pytest.warns(ResourceWarning, match="Handle was not closed"):
+        del handle
+    assert live_objects() == before
+
+
+def test_a_closed_handle_is_not_handed_to_miopen() -> None:
+    handle = Handle()
+    handle.close()
+    with pytest.raises(ClosedError, match="this Handle has been closed"):
+        _ = handle.tuning_policy
