@@ -104,6 +104,10 @@ class Convolution:
 
     def fused_find(self, policy: TuningPolicy, *, exhaustive: bool = False) -> list[int]:
         """The same by the second Find API; runs the best, returns the solvers' numbers."""
+        with fresh_handle(policy) as handle:
+            return self.fused_find_on(handle, exhaustive=exhaustive)
+
+    def fused_find_on(self, handle: Handle, *, exhaustive: bool = False) -> list[int]:
         tensors: dict[TensorArgument, DeviceMemory] = {
             TensorArgument.ConvolutionX: self.buffers.x,
             TensorArgument.ConvolutionW: self.buffers.w,
@@ -111,7 +115,6 @@ class Convolution:
             TensorArgument.ActivationY: self.buffers.y,
         }
         with ExitStack() as stack:
-            handle = stack.enter_context(fresh_handle(policy))
             problem = stack.enter_context(FusedProblem(self.problem, self.bias[0], self.relu))
             found = find2.find_solutions(handle, problem, tensors, exhaustive=exhaustive)
             for solution in found:

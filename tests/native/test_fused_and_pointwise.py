@@ -67,6 +67,28 @@ def test_the_second_find_api_obeys_every_policy(groups: int) -> None:
         assert not cleaned.searched
 
 
+def test_the_first_fused_find_on_a_handle_decides() -> None:
+    """Why a plan needs a handle of its own."""
+    with (
+        convolution_case(Direction.FORWARD, (2, 8, 16, 36), (8, 8, 3, 3)) as case,
+        fresh_handle(NONE) as handle,
+    ):
+        found = case.fused_find_on(handle)
+        for policy in (SEARCH, SEARCH_DB_UPDATE, DB_CLEAN):
+            handle.tuning_policy = policy
+            with observe() as ignored:
+                assert case.fused_find_on(handle) == found
+            assert (ignored.searched, ignored.perf_db_written) == ([], False)
+
+
+def test_a_fusion_plan_uses_the_record_that_a_fused_find_made() -> None:
+    with convolution_case(Direction.FORWARD, (2, 8, 16, 38), (8, 8, 3, 3)) as case:
+        recorded = fused_find(case, SEARCH)
+        with observe() as seen:
+            case.fusion_plan(NONE)
+        assert seen.loaded == recorded.searched
+
+
 def test_a_fused_problem_without_a_solver_has_no_solutions() -> None:
     with convolution_case(
         Direction.FORWARD, (2, 16, 16, 24), (16, 16, 3, 3), dtype=DataType.Half

@@ -1,7 +1,7 @@
 """HIP through hip-python: devices, streams and events.
 
-hip-python is imported at the first call, never when this module is: ``rocm.bindings.hip`` (version
-7.14 and later), or ``hip.hip``. Both load libamdhip64 at their first call.
+hip-python is imported at the first call, never when this module is: ``rocm.bindings.hip``, or
+``hip.hip`` of releases before 7.14. Both load libamdhip64 at their first call.
 """
 
 from __future__ import annotations
