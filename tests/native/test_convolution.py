@@ -13,6 +13,7 @@ from hipdnn_miopen_provider.native import (
     ConvolutionAttribute,
     ConvolutionDescriptor,
     ConvolutionProblem,
+    ConvolutionRunner,
     DataType,
     DeviceBuffer,
     Direction,
@@ -160,16 +161,25 @@ def test_the_immediate_mode_never_tunes() -> None:
             assert seen.launches
 
 
-def test_a_found_algorithm_runs_and_an_unknown_one_does_not() -> None:
-    with convolution_case(Direction.BACKWARD_DATA, (1, 8, 22, 50), (8, 8, 3, 3)) as case:
-        with Handle() as handle:
-            size = convolution.workspace_size(handle, case.problem)
-            found = case.find_on(handle)
-            with observe() as seen, DeviceBuffer(size) as scratch:
-                convolution.run(handle, case.problem, found[0].algorithm, case.buffers, scratch)
+@pytest.mark.parametrize("direction", Direction)
+def test_a_found_algorithm_runs_and_an_unknown_one_does_not(direction: Direction) -> None:
+    with (
+        convolution_case(direction, (1, 8, 22, 50), (8, 8, 3, 3)) as case,
+        Handle() as handle,
+        Handle() as other,
+        DeviceBuffer(convolution.workspace_size(handle, case.problem)) as scratch,
+    ):
+        found = case.find_on(handle)
+        run = ConvolutionRunner(handle, case.problem, found[0].algorithm)
+        for _ in range(2):
+            with observe() as seen:
+                run(case.buffers, scratch)
             assert seen.launches
-        with Handle() as other, DeviceBuffer(size) as scratch, pytest.raises(MiopenError):
-            convolution.run(other, case.problem, found[0].algorithm, case.buffers, scratch)
+        short = replace(case.buffers, x=BorrowedMemory(case.buffers.x.address, 4))
+        with pytest.raises(ValueError, match="x needs 35200 bytes of device memory, got 4"):
+            run(short, scratch)
+        with pytest.raises(MiopenError, match=f"miopenConvolution{direction.stem}: "):
+            ConvolutionRunner(other, case.problem, found[0].algorithm)(case.buffers, scratch)
 
 
 def test_workspace_depends_on_the_find_mode() -> None:

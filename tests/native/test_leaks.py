@@ -5,6 +5,9 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+import sys
+import warnings
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +28,7 @@ from hipdnn_miopen_provider.native import (
     TuningPolicy,
     hip,
 )
+from tests.native.environment import run_child
 from tests.native.observe import stderr_to
 from tests.native.problems import batchnorm_case, convolution_case
 
@@ -110,6 +114,43 @@ def test_a_handle_that_was_forgotten_is_destroyed() -> None:
     handle = Handle()
     with pytest.warns(ResourceWarning, match="Handle was not closed"):
         del handle
+    assert live_objects() == before
+
+
+def test_where_warnings_are_errors_a_forgotten_object_is_released_too() -> None:
+    before = live_objects()
+    complaints: list[object] = []
+    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
+        warnings.simplefilter("error", ResourceWarning)
+        patch.setattr(sys, "unraisablehook", complaints.append)
+        patch.setattr(sys, "excepthook", lambda *error: complaints.append(error))
+        stream = Stream()
+        del stream
+    assert len(complaints) == 1
+    assert live_objects() == before
+
+
+def test_a_process_may_end_with_objects_open(tmp_path: Path) -> None:
+    script = """
+from hipdnn_miopen_provider.native import DeviceBuffer, Event, Handle, Stream
+stream = Stream()
+kept = [Handle(stream), DeviceBuffer(64), Event()]
+"""
+    done = run_child(tmp_path, script, {"MIOPEN_LOG_LEVEL": "3"})
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_forked_child_leaves_its_parents_objects_alone() -> None:
+    before = live_objects()
+    with Handle(), DeviceBuffer(64):
+        during = live_objects()
+        child = os.fork()
+        if child == 0:  # as a forgetful program would end: through Python's exit handlers
+            try:
+                weakref.finalize._exitfunc()  # type: ignore[attr-defined]  # what atexit calls
+            finally:
+                os._exit(0 if live_objects() == during else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert live_objects() == before
 
 

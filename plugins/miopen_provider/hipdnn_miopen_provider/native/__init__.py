@@ -19,6 +19,7 @@ from hipdnn_miopen_provider.native.batchnorm import BatchNormProblem, RunningSta
 from hipdnn_miopen_provider.native.convolution import (
     ConvolutionBuffers,
     ConvolutionProblem,
+    ConvolutionRunner,
     Direction,
     FindResult,
     Solution,
@@ -77,6 +78,7 @@ __all__ = [
     "ConvolutionDescriptor",
     "ConvolutionMode",
     "ConvolutionProblem",
+    "ConvolutionRunner",
     "DataType",
     "Device",
     "DeviceBuffer",

@@ -13,11 +13,13 @@ from __future__ import annotations
 from ctypes import byref, c_bool, c_float, c_int, c_size_t
 from dataclasses import dataclass
 from enum import Enum
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from hipdnn_miopen_provider.native import library
 from hipdnn_miopen_provider.native.enums import ConvolutionAlgorithm
 from hipdnn_miopen_provider.native.errors import MiopenError
+from hipdnn_miopen_provider.native.library import SLOT
 from hipdnn_miopen_provider.native.memory import NO_MEMORY
 from hipdnn_miopen_provider.native.prototypes import ConvAlgoPerfT, ConvSolutionT
 
@@ -220,40 +222,38 @@ def find(
     ]
 
 
-def run(
-    handle: Handle,
-    problem: ConvolutionProblem,
-    algorithm: ConvolutionAlgorithm,
-    buffers: ConvolutionBuffers,
-    workspace: DeviceMemory = NO_MEMORY,
-) -> None:
-    """Runs an algorithm that a Find on this handle returned (alpha 1, beta 0).
+class ConvolutionRunner:
+    """Runs an algorithm that a Find on the same handle returned, any number of times.
 
-    Raises:
-        MiopenError: There was no such Find on this handle.
-        ValueError: A buffer is smaller than its tensor.
+    The handle and the problem's descriptors have to stay open. Computes with alpha 1 and beta 0.
     """
-    problem.check_sizes(buffers)
-    direction = problem.direction
-    first, first_data, second, second_data, convolution, result, result_data = _with_data(
-        problem, buffers, direction.run_order
-    )
-    library.load().call(
-        f"miopenConvolution{direction.stem}",
-        handle.raw,
-        byref(c_float(1.0)),
-        first,
-        first_data,
-        second,
-        second_data,
-        convolution,
-        algorithm,
-        byref(c_float(0.0)),
-        result,
-        result_data,
-        workspace.address,
-        workspace.nbytes,
-    )
+
+    def __init__(
+        self, handle: Handle, problem: ConvolutionProblem, algorithm: ConvolutionAlgorithm
+    ) -> None:
+        direction = problem.direction
+        first, second, result = (tensor.raw for tensor in problem.tensors(direction.run_order))
+        self._order = attrgetter(*direction.run_order)
+        self._needed = tuple(tensor.nbytes for tensor in problem.tensors(direction.run_order))
+        self._problem = problem
+        self._call = library.load().prepare(
+            f"miopenConvolution{direction.stem}",
+            *(handle.raw, byref(c_float(1.0)), first, SLOT, second, SLOT),
+            *(problem.convolution.raw, algorithm, byref(c_float(0.0)), result, SLOT, SLOT, SLOT),
+        )
+
+    def __call__(self, buffers: ConvolutionBuffers, workspace: DeviceMemory = NO_MEMORY) -> None:
+        """Enqueues the convolution on the handle's stream.
+
+        Raises:
+            MiopenError: There was no such Find on this handle.
+            ValueError: A buffer is smaller than its tensor.
+        """
+        a, b, c = self._order(buffers)
+        needed = self._needed
+        if a.nbytes < needed[0] or b.nbytes < needed[1] or c.nbytes < needed[2]:
+            self._problem.check_sizes(buffers)  # raises, and names the tensor
+        self._call(a.address, b.address, c.address, workspace.address, workspace.nbytes)
 
 
 def run_immediate(

@@ -7,6 +7,7 @@ attributes: MIOpen crashes on a descriptor that was created and never set, so th
 from __future__ import annotations
 
 from ctypes import byref, c_int, c_size_t
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from hipdnn_miopen_provider.native import library
@@ -85,7 +86,7 @@ class TensorDescriptor(Owned[TensorDescriptorT]):
         miopen.call("miopenGetTensorDescriptor", self.raw, byref(dtype), dims, strides)
         return DataType(dtype.value), tuple(dims), tuple(strides)
 
-    @property
+    @cached_property
     def nbytes(self) -> int:
         """Bytes from the first element to the end of the last, as MIOpen counts them."""
         size = c_size_t()

@@ -17,7 +17,7 @@ import os
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from hipdnn_miopen_provider.native.enums import Status
 from hipdnn_miopen_provider.native.errors import (
@@ -28,10 +28,14 @@ from hipdnn_miopen_provider.native.errors import (
 from hipdnn_miopen_provider.native.prototypes import OPTIONAL, PROTOTYPES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 LIBRARY_VARIABLE = "HIPDNN_MIOPEN_LIBRARY"
 _SONAMES = ("libMIOpen.so.1", "libMIOpen.so")
+
+
+SLOT = object()
+"""Stands for an address or a size that is given when a prepared call is made."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,7 @@ class MiopenLibrary:
 
     def __init__(self, library: ctypes.CDLL, name: str, source: str) -> None:
         self.source = source
+        self._library = library
         self._functions: dict[str, Any] = {}
         missing = []
         for symbol, arguments in PROTOTYPES.items():
@@ -122,13 +127,35 @@ class MiopenLibrary:
             MissingSymbolError: This libMIOpen doesn't export it.
             MiopenError: It returned a status other than success.
         """
-        try:
-            function = self._functions[name]
-        except KeyError:
-            raise self._missing(name) from None
-        status = function(*arguments)
-        if status != Status.Success:
-            raise MiopenError(name, status, *self.describe(status))
+        status = self.function(name)(*arguments)
+        if status:
+            self.fail(name, status)
+
+    def function(self, name: str, *, checked: bool = True) -> Any:
+        """The ctypes function of a call; it returns the status.
+
+        Args:
+            name: Name of the call.
+            checked: Whether it checks and converts its arguments by the prototype. If not, they
+                have to be what the prototype's types make of them.
+
+        Raises:
+            MissingSymbolError: This libMIOpen doesn't export it.
+        """
+        self.require(name)
+        if checked:
+            return self._functions[name]
+        function = self._library[name]  # by item: a new object, without the prototype
+        function.restype = ctypes.c_int
+        return function
+
+    def prepare(self, name: str, *arguments: Any) -> PreparedCall:
+        """Prepares a call; arguments that are ``SLOT`` are given when it is made."""
+        return PreparedCall(self, name, arguments)
+
+    def fail(self, name: str, status: int) -> NoReturn:
+        """Raises MiopenError with MIOpen's own name and text of a status."""
+        raise MiopenError(name, status, *self.describe(status))
 
     def describe(self, status: int) -> tuple[str, str]:
         """MIOpen's name of a status and its text for it."""
@@ -148,6 +175,41 @@ class MiopenLibrary:
             raise self._missing(name)
 
 
+class PreparedCall:
+    """A call that is made many times: its arguments are checked and converted once.
+
+    Not for several threads at once: the values of one call are kept until the next. Whoever
+    prepares it keeps the handle and the descriptors among its arguments open.
+    """
+
+    def __init__(self, library: MiopenLibrary, name: str, arguments: Sequence[Any]) -> None:
+        types = PROTOTYPES[name]
+        self._library, self._name = library, name
+        self._function = library.function(name, checked=False)
+        self._kept = arguments  # what was converted may refer to it
+        self._converted = [
+            kind() if argument is SLOT else kind.from_param(argument)
+            for kind, argument in zip(types, arguments, strict=True)
+        ]
+        self._cells = [
+            cell
+            for cell, argument in zip(self._converted, arguments, strict=True)
+            if argument is SLOT
+        ]
+
+    def __call__(self, *values: int) -> None:
+        """Makes the call, with ``values`` for the slots in their order.
+
+        Raises:
+            MiopenError: It returned a status other than success.
+        """
+        for cell, value in zip(self._cells, values, strict=True):
+            cell.value = value
+        status = self._function(*self._converted)
+        if status:
+            self._library.fail(self._name, status)
+
+
 _loaded: MiopenLibrary | None = None
 _lock = threading.Lock()
 
@@ -159,10 +221,11 @@ def load() -> MiopenLibrary:
         NativeUnavailableError: No candidate could be loaded; the text has each with its reason.
     """
     global _loaded  # noqa: PLW0603  # one library a process, like the loader's own table
-    with _lock:
-        if _loaded is None:
-            _loaded = _load_first()
-        return _loaded
+    if _loaded is None:
+        with _lock:
+            if _loaded is None:
+                _loaded = _load_first()
+    return _loaded
 
 
 def _load_first() -> MiopenLibrary:

@@ -26,7 +26,7 @@ class Owned(Generic[Raw]):
     """
 
     def __init__(self, raw: Raw, release: Callable[[Raw], None]) -> None:
-        self._raw = raw
+        self._raw: Raw | None = raw
         self._release = release
         # must not refer to self, or it would never be collected
         self._safety_net = weakref.finalize(
@@ -40,14 +40,15 @@ class Owned(Generic[Raw]):
         Raises:
             ClosedError: It has been closed.
         """
-        if not self._safety_net.alive:
+        raw = self._raw
+        if raw is None:
             raise ClosedError(f"this {type(self).__name__} has been closed")
-        return self._raw
+        return raw
 
     @property
     def closed(self) -> bool:
         """Whether it has been released."""
-        return not self._safety_net.alive
+        return self._raw is None
 
     def close(self) -> None:
         """Releases the native object. Any number of threads may call it; one does the work.
@@ -55,8 +56,10 @@ class Owned(Generic[Raw]):
         Raises:
             NativeError: The library refused to release it.
         """
-        if self._safety_net.detach() is not None:
-            self._release(self._raw)
+        armed = self._safety_net.detach()  # atomic: one caller gets it
+        if armed is not None:
+            raw, self._raw = self.raw, None
+            self._release(raw)
 
     def __enter__(self) -> Self:
         return self
@@ -73,5 +76,7 @@ class Owned(Generic[Raw]):
 def _release_forgotten(name: str, raw: Raw, release: Callable[[Raw], None], creator: int) -> None:
     if os.getpid() != creator:  # a forked child must not touch its parent's device objects
         return
-    warnings.warn(f"{name} was not closed", ResourceWarning, stacklevel=2)
-    release(raw)
+    try:
+        warnings.warn(f"{name} was not closed", ResourceWarning, stacklevel=2)
+    finally:  # where warnings are errors the object is released all the same
+        release(raw)
