@@ -188,39 +188,35 @@ class BatchNorm:
     saved_inverse_variance: DeviceBuffer
 
     def train(self, handle: Handle, *, fused: bool = False) -> None:
-        batchnorm.forward_training(
-            handle,
-            self.problem,
+        run = batchnorm.TrainingRunner(
+            handle, self.problem, epsilon=1e-5, momentum=0.1, activation=self._relu(fused)
+        )
+        run(
             *(self.x, self.y, self.scale, self.bias),
-            epsilon=1e-5,
-            running=RunningStatistics(
-                *(self.mean, self.variance, self.mean, self.variance), momentum=0.1
-            ),
+            running=RunningStatistics(self.mean, self.variance, self.mean, self.variance),
             save_mean=self.saved_mean,
             save_inverse_variance=self.saved_inverse_variance,
-            activation=self.relu if fused else None,
         )
 
     def infer(self, handle: Handle, *, fused: bool = False) -> None:
-        batchnorm.forward_inference(
-            handle,
-            self.problem,
-            *(self.x, self.y, self.scale, self.bias, self.mean, self.variance),
-            epsilon=1e-5,
-            activation=self.relu if fused else None,
+        run = batchnorm.InferenceRunner(
+            handle, self.problem, epsilon=1e-5, activation=self._relu(fused)
         )
+        run(self.x, self.y, self.scale, self.bias, self.mean, self.variance)
 
     def backward(self, handle: Handle, *, fused: bool = False) -> None:
-        batchnorm.backward(
-            handle,
-            self.problem,
+        run = batchnorm.BackwardRunner(
+            handle, self.problem, epsilon=1e-5, activation=self._relu(fused)
+        )
+        run(
             *(self.x, self.y, self.dx, self.scale, self.mean, self.variance),
-            epsilon=1e-5,
             saved_mean=self.saved_mean,
             saved_inverse_variance=self.saved_inverse_variance,
-            activation=self.relu if fused else None,
             bias=self.bias if fused else NO_MEMORY,
         )
+
+    def _relu(self, fused: bool) -> ActivationDescriptor | None:
+        return self.relu if fused else None
 
 
 @contextmanager

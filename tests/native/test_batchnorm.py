@@ -99,15 +99,9 @@ def test_the_key_tells_what_a_training_call_writes(running: bool, save: bool) ->
     with batchnorm_case((3, 5, 7, 9), dtype=DataType.Half) as case:
 
         def train(handle: Handle) -> None:
-            statistics = RunningStatistics(case.mean, case.variance, case.mean, case.variance, 0.1)
-            batchnorm.forward_training(
-                handle,
-                case.problem,
-                case.x,
-                case.y,
-                case.scale,
-                case.bias,
-                epsilon=1e-5,
+            statistics = RunningStatistics(case.mean, case.variance, case.mean, case.variance)
+            batchnorm.TrainingRunner(handle, case.problem, epsilon=1e-5, momentum=0.1)(
+                *(case.x, case.y, case.scale, case.bias),
                 running=statistics if running else None,
                 save_mean=case.saved_mean if save else NO_MEMORY,
                 save_inverse_variance=case.saved_inverse_variance if save else NO_MEMORY,
@@ -129,15 +123,9 @@ def test_separate_running_statistics_are_handed_over() -> None:
         old = [np.arange(4, dtype=np.float32) + offset for offset in (1, 10)]
         previous = [stack.enter_context(DeviceBuffer.from_host(values)) for values in old]
         following = [stack.enter_context(DeviceBuffer(16)) for _ in old]
-        batchnorm.forward_training(
-            handle,
-            case.problem,
-            case.x,
-            case.y,
-            case.scale,
-            case.bias,
-            epsilon=1e-5,
-            running=RunningStatistics(previous[0], previous[1], following[0], following[1], 0.1),
+        batchnorm.TrainingRunner(handle, case.problem, epsilon=1e-5, momentum=0.1)(
+            *(case.x, case.y, case.scale, case.bias),
+            running=RunningStatistics(*previous, *following),
         )
         for buffers in (previous, following):
             for buffer, expected in zip(buffers, old, strict=True):
@@ -158,18 +146,17 @@ def test_statistics_that_do_not_fit_never_reach_miopen() -> None:
 
 def test_memory_that_is_too_small_never_reaches_miopen() -> None:
     with batchnorm_case((2, 8, 4, 4)) as case, Handle() as handle, DeviceBuffer(31) as short:
+        train = batchnorm.TrainingRunner(handle, case.problem, epsilon=1e-5)
         with pytest.raises(ValueError, match="scale needs 32 bytes of device memory, got 31"):
-            batchnorm.forward_training(
-                handle, case.problem, case.x, case.y, short, case.bias, epsilon=1e-5
+            train(case.x, case.y, short, case.bias)
+        with pytest.raises(ValueError, match="next_running_mean needs 32 bytes"):
+            train(
+                *(case.x, case.y, case.scale, case.bias),
+                running=RunningStatistics(case.mean, case.variance, short, case.variance),
             )
-        with pytest.raises(ValueError, match="next running mean needs 32 bytes"):
-            batchnorm.forward_training(
-                handle,
-                case.problem,
-                case.x,
-                case.y,
-                case.scale,
-                case.bias,
-                epsilon=1e-5,
-                running=RunningStatistics(case.mean, case.variance, short, case.variance, 0.1),
+        with pytest.raises(ValueError, match="save_mean needs 32 bytes"):
+            train(case.x, case.y, case.scale, case.bias, save_mean=short)
+        with pytest.raises(ValueError, match="dx needs 1024 bytes of device memory, got 31"):
+            batchnorm.BackwardRunner(handle, case.problem, epsilon=1e-5)(
+                *(case.x, case.y, short, case.scale, case.mean, case.variance)
             )

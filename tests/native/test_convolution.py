@@ -145,8 +145,9 @@ def test_other_find_modes_ignore_the_policy_once_the_find_db_knows_the_problem(
         assert observed_find(case, SEARCH).searched
 
 
-def test_the_immediate_mode_never_tunes() -> None:
-    with convolution_case(Direction.FORWARD, (1, 8, 22, 48), (8, 8, 3, 3)) as case:
+@pytest.mark.parametrize("direction", Direction)
+def test_the_immediate_mode_never_tunes(direction: Direction) -> None:
+    with convolution_case(direction, (1, 8, 22, 48), (8, 8, 3, 3)) as case:
         problem = case.problem
         for policy in TuningPolicy:
             with fresh_handle(policy) as handle, observe() as seen, ExitStack() as stack:
@@ -197,6 +198,22 @@ def test_workspace_depends_on_the_find_mode() -> None:
         assert 0 < small < large
         needed = [result.workspace_size for result in normal.find_on(handle, workspace=large)]
         assert max(needed) == large
+
+
+@pytest.mark.parametrize("direction", Direction)
+def test_every_query_knows_which_tensor_is_which(direction: Direction) -> None:
+    """The calls take them in different orders; all have to mean the problem that Find solves."""
+    with convolution_case(direction, (2, 6, 14, 22), (10, 6, 3, 5)) as case, Handle() as handle:
+        found = case.find_on(handle)
+        largest = max(result.workspace_size for result in found)
+        assert convolution.workspace_size(handle, case.problem) == largest > 0
+        listed = convolution.solutions(handle, case.problem)
+        assert {solution.algorithm for solution in listed} == {r.algorithm for r in found}
+        for solution in listed:
+            size = solution.workspace_size
+            assert size == convolution.solution_workspace_size(
+                handle, case.problem, solution.solution_id
+            )
 
 
 def test_solvers_that_need_more_workspace_are_left_out() -> None:

@@ -40,6 +40,17 @@ def test_a_value_outside_the_enum_is_refused_and_the_old_one_stays(value: int) -
         assert handle.tuning_policy is TuningPolicy.SEARCH
 
 
+@pytest.mark.parametrize("status", Status)
+def test_statuses_have_miopens_own_names(status: Status) -> None:
+    name, text = library.load().describe(status)
+    assert text == name == f"miopenStatus{status.name}"
+
+
+def test_a_status_that_is_newer_than_this_table() -> None:
+    with pytest.raises(MiopenError, match=r"someCall: unknown miopenStatus \(99\): Unknown"):
+        library.load().fail("someCall", 99)
+
+
 def test_null_arguments_are_refused() -> None:
     miopen = library.load()
     with Handle() as handle, pytest.raises(MiopenError) as no_result:
