@@ -26,6 +26,7 @@ from hipdnn_miopen_provider.native import (
     FusionPlan,
     Handle,
     RunningStatistics,
+    SolutionRunner,
     TensorArgument,
     TensorDescriptor,
     TuningPolicy,
@@ -120,7 +121,7 @@ class Convolution:
             for solution in found:
                 stack.enter_context(solution)
             if found:
-                found[0].run(handle, tensors)
+                SolutionRunner(handle, found[0], list(tensors))(*tensors.values())
             return [solution.solver_id for solution in found]
 
     def fusion_plan(self, policy: TuningPolicy) -> None:

@@ -50,7 +50,7 @@ from hipdnn_miopen_provider.native.errors import (
     NativeError,
     NativeUnavailableError,
 )
-from hipdnn_miopen_provider.native.find2 import FoundSolution, FusedProblem
+from hipdnn_miopen_provider.native.find2 import FoundSolution, FusedProblem, SolutionRunner
 from hipdnn_miopen_provider.native.fusion import FusionPlan
 from hipdnn_miopen_provider.native.handle import Handle, supports_tuning_policy
 from hipdnn_miopen_provider.native.hip import Device, Event, Stream
@@ -98,6 +98,7 @@ __all__ = [
     "NativeUnavailableError",
     "RunningStatistics",
     "Solution",
+    "SolutionRunner",
     "Status",
     "Stream",
     "TensorArgument",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from hipdnn_miopen_provider.native import library
 from hipdnn_miopen_provider.native.enums import ProblemDirection, TensorArgument
+from hipdnn_miopen_provider.native.library import SLOT
 from hipdnn_miopen_provider.native.memory import NO_MEMORY
 from hipdnn_miopen_provider.native.owned import Owned
 from hipdnn_miopen_provider.native.prototypes import (
@@ -23,7 +24,7 @@ from hipdnn_miopen_provider.native.prototypes import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from hipdnn_miopen_provider.native.convolution import ConvolutionProblem
     from hipdnn_miopen_provider.native.descriptors import ActivationDescriptor, TensorDescriptor
@@ -79,7 +80,7 @@ class FusedProblem(Owned[ProblemT]):
 
 
 class FoundSolution(Owned[SolutionT]):
-    """A solver with its tuned parameters, compiled; runs on the handle it was found on."""
+    """A solver with its tuned parameters, compiled; see ``SolutionRunner``."""
 
     def __init__(self, raw: SolutionT) -> None:
         super().__init__(raw, _destroy_solution)
@@ -105,24 +106,40 @@ class FoundSolution(Owned[SolutionT]):
         library.load().call("miopenGetSolutionSolverId", self.raw, byref(number))
         return number.value
 
-    def run(
-        self,
-        handle: Handle,
-        tensors: Mapping[TensorArgument, DeviceMemory],
-        workspace: DeviceMemory = NO_MEMORY,
+
+class SolutionRunner:
+    """Runs a found solution on the handle it was found on, any number of times.
+
+    The handle and the solution have to stay open. Not for several threads at once.
+
+    Args:
+        handle: The handle that the solution was found on.
+        solution: What to run.
+        arguments: The tensors that are given at each call, in this order.
+    """
+
+    def __init__(
+        self, handle: Handle, solution: FoundSolution, arguments: Sequence[TensorArgument]
     ) -> None:
-        """Runs it on the handle's stream.
+        self._tensors = (TensorArgumentT * len(arguments))(
+            *(TensorArgumentT(argument, None, None) for argument in arguments)
+        )
+        # an item of the array refers to it, so that setting its buffer sets the array's
+        self._items = list(self._tensors)
+        self._call = library.load().prepare(
+            "miopenRunSolution",
+            *(handle.raw, solution.raw, len(arguments), self._tensors, SLOT, SLOT),
+        )
+
+    def __call__(self, *tensors: DeviceMemory, workspace: DeviceMemory = NO_MEMORY) -> None:
+        """Enqueues the solution on the handle's stream.
 
         Raises:
             MiopenError: A tensor is missing, or the workspace is too small.
         """
-        arguments = (TensorArgumentT * len(tensors))(
-            *(TensorArgumentT(argument, None, m.address) for argument, m in tensors.items())
-        )
-        library.load().call(
-            "miopenRunSolution",
-            *(handle.raw, self.raw, len(tensors), arguments, workspace.address, workspace.nbytes),
-        )
+        for item, memory in zip(self._items, tensors, strict=True):
+            item.buffer = memory.address
+        self._call(workspace.address, workspace.nbytes)
 
 
 def find_solutions(

@@ -79,7 +79,8 @@ class DeviceBuffer(Owned[int]):
         Raises:
             ClosedError: The buffer has been closed.
         """
-        return self.raw
+        address = self._raw  # read on every launch: one property deep, not two
+        return self.raw if address is None else address
 
     def fill(self, byte: int, stream: Stream | None = None) -> None:
         """Sets every byte to ``byte`` (0..255)."""
