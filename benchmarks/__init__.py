@@ -1,0 +1,1 @@
+"""What README quotes: `make bench`, or `python -m benchmarks`."""

@@ -1,0 +1,115 @@
+"""hipDNN's JSON form of a graph, read and written.
+
+The models have the shape of the form, so reading is validation and writing is a dump. What was
+read is written back with exactly the fields that it came with, nulls and unknown fields included.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field, PlainValidator, SerializeAsAny, ValidationError
+
+from hipdnn_registry.errors import GraphError, near_spellings
+
+from .model import Bool, Int64, Model
+from .nodes import NODE_TYPES, Node
+from .tensor import TensorAttributes
+from .types import DataType
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def _parse_node(value: object) -> Node:
+    if isinstance(value, Node):
+        return value
+    if not isinstance(value, dict):
+        raise GraphError(f"a node must be an object, not {value!r}", rule="json.node")
+    name, kind = value.get("name"), value.get("type")
+    model = NODE_TYPES.get(kind) if isinstance(kind, str) else None
+    if model is None:
+        raise GraphError(
+            f"type is {kind!r}, but must be one of {', '.join(NODE_TYPES)}"
+            + near_spellings(str(kind), list(NODE_TYPES)),
+            rule="json.node_type",
+            node=str(name),
+        )
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        raise first_error(error, node=str(name)) from None
+
+
+class GraphDocument(Model):
+    """The whole of a graph's JSON form; fields as in hipDNN's schema."""
+
+    name: str = ""
+    compute_data_type: DataType = DataType.UNSET
+    intermediate_data_type: DataType = DataType.UNSET
+    io_data_type: DataType = DataType.UNSET
+    preferred_engine_id: Int64 | None = None
+    is_override_shape_enabled: Bool = False
+    tensors: list[TensorAttributes]
+    nodes: list[Annotated[SerializeAsAny[Node], PlainValidator(_parse_node)]] = Field(min_length=1)
+
+    def freeze(self) -> None:
+        """Freeze the document, its tensors and its nodes."""
+        for part in (*self.tensors, *self.nodes):
+            part.freeze()
+        super().freeze()
+
+
+def read_document(source: str | bytes | Mapping[str, Any]) -> GraphDocument:
+    """Read the JSON form from text or from its parsed mapping.
+
+    Raises:
+        GraphError: The text is no JSON, or not a graph; names the place and what belongs there.
+    """
+    if isinstance(source, (str, bytes)):
+        try:
+            source = json.loads(source, parse_constant=_refuse_constant)
+        except (ValueError, RecursionError) as error:
+            raise GraphError(f"not valid JSON: {error}", rule="json.syntax") from None
+    if not isinstance(source, dict):
+        raise GraphError(
+            f"a graph must be a JSON object, not {type(source).__name__}", rule="json.graph"
+        )
+    try:
+        return GraphDocument.model_validate(source)
+    except ValidationError as error:
+        raise first_error(error) from None
+
+
+def write_document(document: GraphDocument, *, indent: int | None = 1) -> str:
+    """Write the JSON form; what was read is written with the fields that it came with."""
+    return json.dumps(document_to_dict(document), indent=indent)
+
+
+def document_to_dict(document: GraphDocument) -> dict[str, Any]:
+    """Return the JSON form as plain dicts and lists."""
+    return document.model_dump(mode="json", exclude_unset=True)
+
+
+def _refuse_constant(text: str) -> float:
+    raise ValueError(f"{text} is not allowed")
+
+
+def first_error(
+    error: ValidationError, *, node: str | None = None, tensor: str | None = None
+) -> GraphError:
+    """Turn pydantic's first complaint into one sentence about the place and the value."""
+    first = error.errors(include_url=False)[0]
+    place = "".join(
+        f"[{part}]" if isinstance(part, int) else f".{part}"
+        for part in first["loc"]
+        if part not in {"bool", "int", "float", "function-plain"}
+    ).lstrip(".")
+    if first["type"] == "missing":
+        message = f"{place} is missing"
+    else:
+        value = repr(first["input"])
+        shown = value if len(value) <= 80 else value[:77] + "..."
+        message = f"{place}: {first['msg'].lower()}, but it is {shown}"
+    return GraphError(message, rule="json.field", node=node, tensor=tensor)

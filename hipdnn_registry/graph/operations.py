@@ -1,0 +1,379 @@
+"""hipDNN's node methods: each adds an operation and returns the tensors that it writes.
+
+Results are virtual, as in hipDNN, until `set_output(True)` says that the caller wants them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypedDict, Unpack
+
+from hipdnn_registry.errors import GraphError
+
+from .builder import GraphBuilder, PendingNode
+from .nodes import (
+    BatchnormBackwardNode,
+    BatchnormInferenceNode,
+    BatchnormInferenceVarianceNode,
+    BatchnormNode,
+    ConvolutionBwdNode,
+    ConvolutionFwdNode,
+    ConvolutionWrwNode,
+    Node,
+    PointwiseNode,
+)
+from .types import ConvMode, DataType, PointwiseMode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .tensor import TensorAttributes
+
+
+class NodeOptions(TypedDict, total=False):
+    """What every node takes.
+
+    Attributes:
+        name: Node name; the default is hipDNN's, such as "ConvolutionFprop_0".
+        compute_data_type: Type of the arithmetic; `UNSET` takes the graph's.
+    """
+
+    name: str
+    compute_data_type: DataType
+
+
+class ConvolutionOptions(NodeOptions, total=False):
+    """How a filter moves over an image: one number, or one a spatial dimension.
+
+    Attributes:
+        padding: Zeros on both sides of the image; default 0.
+        pre_padding: Zeros before the image, where they differ from `padding`.
+        post_padding: Zeros behind the image, where they differ from `padding`.
+        stride: Step of the filter; default 1.
+        dilation: Distance between neighbouring filter taps; default 1.
+        conv_mode: CROSS_CORRELATION (default), or CONVOLUTION, which flips the filter.
+    """
+
+    padding: int | Sequence[int]
+    pre_padding: int | Sequence[int]
+    post_padding: int | Sequence[int]
+    stride: int | Sequence[int]
+    dilation: int | Sequence[int]
+    conv_mode: ConvMode
+
+
+class PointwiseOptions(NodeOptions, total=False):
+    """Settings of elementwise operations.
+
+    Attributes:
+        relu_lower_clip: Value at and below which a ReLU is flat or has its lower slope.
+        relu_upper_clip: Value above which a ReLU is flat.
+        relu_lower_clip_slope: Slope below the lower clip.
+        swish_beta: beta of x * sigmoid(beta * x).
+        elu_alpha: alpha of alpha * (exp(x) - 1).
+        softplus_beta: beta of log(1 + exp(beta * x)) / beta.
+    """
+
+    relu_lower_clip: float | None
+    relu_upper_clip: float | None
+    relu_lower_clip_slope: float | None
+    swish_beta: float | None
+    elu_alpha: float | None
+    softplus_beta: float | None
+
+
+class BatchnormTensors(NamedTuple):
+    """What `batchnorm` writes, in hipDNN's order; running statistics are `None` without them."""
+
+    y: TensorAttributes
+    mean: TensorAttributes
+    inv_variance: TensorAttributes
+    next_running_mean: TensorAttributes | None
+    next_running_variance: TensorAttributes | None
+
+
+class BatchnormGradients(NamedTuple):
+    """What `batchnorm_backward` writes."""
+
+    dx: TensorAttributes
+    dscale: TensorAttributes
+    dbias: TensorAttributes
+
+
+class Operations(GraphBuilder):
+    """The operations that a graph can be built of."""
+
+    def conv_fprop(
+        self,
+        x: TensorAttributes,
+        w: TensorAttributes,
+        **options: Unpack[ConvolutionOptions],
+    ) -> TensorAttributes:
+        """Add a convolution of x [N, C, in...] with w [K, C/groups, r...]; return y [N, K, out...].
+
+        The group count follows from the channels.
+        """
+        ports: dict[str, TensorAttributes | None] = {"x": x, "w": w}
+        return self._convolution(ConvolutionFwdNode, "ConvolutionFprop", ports, "y", x, **options)
+
+    def conv_dgrad(
+        self,
+        dy: TensorAttributes,
+        w: TensorAttributes,
+        **options: Unpack[ConvolutionOptions],
+    ) -> TensorAttributes:
+        """Add the gradient of `conv_fprop` by its image; return dx [N, C, in...].
+
+        Options are those of the forward convolution. With a stride above 1 several images lead
+        to one dy: call `set_dim` on the result.
+        """
+        ports: dict[str, TensorAttributes | None] = {"dy": dy, "w": w}
+        return self._convolution(ConvolutionBwdNode, "ConvolutionDgrad", ports, "dx", dy, **options)
+
+    def conv_wgrad(
+        self,
+        dy: TensorAttributes,
+        x: TensorAttributes,
+        **options: Unpack[ConvolutionOptions],
+    ) -> TensorAttributes:
+        """Add the gradient of `conv_fprop` by its filter; return dw [K, C/groups, r...].
+
+        Options are those of the forward convolution. Call `set_dim` on the result: neither filter
+        extents nor groups follow from x and dy.
+        """
+        ports: dict[str, TensorAttributes | None] = {"x": x, "dy": dy}
+        return self._convolution(ConvolutionWrwNode, "ConvolutionWgrad", ports, "dw", x, **options)
+
+    def _convolution(
+        self,
+        model: type[Node],
+        kind: str,
+        inputs: Mapping[str, TensorAttributes | None],
+        output: str,
+        image: TensorAttributes,
+        *,
+        padding: int | Sequence[int] = 0,
+        pre_padding: int | Sequence[int] | None = None,
+        post_padding: int | Sequence[int] | None = None,
+        stride: int | Sequence[int] = 1,
+        dilation: int | Sequence[int] = 1,
+        conv_mode: ConvMode = ConvMode.CROSS_CORRELATION,
+        name: str = "",
+        compute_data_type: DataType = DataType.UNSET,
+    ) -> TensorAttributes:
+        name = name or self._node_name(kind)
+
+        def per_dimension(value: int | Sequence[int]) -> tuple[int, ...]:
+            if not isinstance(value, int):
+                return tuple(value)
+            if image.dims is None:
+                raise GraphError(
+                    "one number for padding, stride or dilation needs the rank of the image, "
+                    "whose dims are not set yet; give one a spatial dimension",
+                    rule="tensor.no_dims",
+                    node=name,
+                    tensor=image.label,
+                )
+            return (value,) * (len(image.dims) - 2)
+
+        parameters = {
+            "conv_mode": conv_mode,
+            "pre_padding": per_dimension(padding if pre_padding is None else pre_padding),
+            "post_padding": per_dimension(padding if post_padding is None else post_padding),
+            "stride": per_dimension(stride),
+            "dilation": per_dimension(dilation),
+        }
+        result = self._result(name, output)
+        self._append(
+            PendingNode(
+                model, name, compute_data_type, inputs, {output: result}, parameters=parameters
+            )
+        )
+        return result
+
+    def batchnorm(
+        self,
+        x: TensorAttributes,
+        scale: TensorAttributes,
+        bias: TensorAttributes,
+        epsilon: TensorAttributes,
+        *,
+        prev_running_mean: TensorAttributes | None = None,
+        prev_running_variance: TensorAttributes | None = None,
+        momentum: TensorAttributes | None = None,
+        name: str = "",
+        compute_data_type: DataType = DataType.UNSET,
+    ) -> BatchnormTensors:
+        """Add batch normalisation in training.
+
+        The batch statistics `mean` and `inv_variance` are left out of the graph unless something
+        reads them or `set_output` is called on them.
+
+        Args:
+            x: [N, C, spatial...].
+            scale: [1, C, 1...] (spatial) or [1, C, spatial...] (per activation).
+            bias: Of scale's shape.
+            epsilon: Scalar added to the variance; see `scalar`.
+            prev_running_mean: Of scale's shape; with the next two, running statistics are kept.
+            prev_running_variance: Of scale's shape.
+            momentum: Scalar weight of the batch in the running statistics.
+            name: Node name.
+            compute_data_type: Arithmetic; `UNSET` takes the graph's.
+        """
+        name = name or self._node_name("Batchnorm")
+        running = prev_running_mean is not None
+        result = BatchnormTensors(
+            *(self._result(name, port) for port in ("y", "mean", "inv_variance")),
+            *(
+                self._result(name, port) if running else None
+                for port in ("next_running_mean", "next_running_variance")
+            ),
+        )
+        inputs = {
+            "x": x,
+            "scale": scale,
+            "bias": bias,
+            "epsilon": epsilon,
+            "prev_running_mean": prev_running_mean,
+            "prev_running_variance": prev_running_variance,
+            "momentum": momentum,
+        }
+        self._append(
+            PendingNode(
+                BatchnormNode,
+                name,
+                compute_data_type,
+                inputs,
+                result._asdict(),
+                settings={"peer_stats_tensor_uid": ()},
+                optional=frozenset({"mean", "inv_variance"}),
+            )
+        )
+        return result
+
+    def batchnorm_inference(
+        self,
+        x: TensorAttributes,
+        mean: TensorAttributes,
+        inv_variance: TensorAttributes,
+        scale: TensorAttributes,
+        bias: TensorAttributes,
+        **options: Unpack[NodeOptions],
+    ) -> TensorAttributes:
+        """Add y = (x - mean) * inv_variance * scale + bias; inv_variance = 1/sqrt(var + eps)."""
+        ports: dict[str, TensorAttributes | None] = {
+            "x": x,
+            "mean": mean,
+            "inv_variance": inv_variance,
+            "scale": scale,
+            "bias": bias,
+        }
+        return self._inference(BatchnormInferenceNode, "BatchnormInference", ports, **options)
+
+    def batchnorm_inference_variance_ext(
+        self,
+        x: TensorAttributes,
+        mean: TensorAttributes,
+        variance: TensorAttributes,
+        scale: TensorAttributes,
+        bias: TensorAttributes,
+        epsilon: TensorAttributes,
+        **options: Unpack[NodeOptions],
+    ) -> TensorAttributes:
+        """Add y = (x - mean) / sqrt(variance + epsilon) * scale + bias."""
+        ports: dict[str, TensorAttributes | None] = {
+            "x": x,
+            "mean": mean,
+            "variance": variance,
+            "scale": scale,
+            "bias": bias,
+            "epsilon": epsilon,
+        }
+        return self._inference(
+            BatchnormInferenceVarianceNode, "BatchnormInferenceVariance", ports, **options
+        )
+
+    def _inference(
+        self,
+        model: type[Node],
+        kind: str,
+        inputs: Mapping[str, TensorAttributes | None],
+        *,
+        name: str = "",
+        compute_data_type: DataType = DataType.UNSET,
+    ) -> TensorAttributes:
+        name = name or self._node_name(kind)
+        y = self._result(name, "y")
+        self._append(PendingNode(model, name, compute_data_type, inputs, {"y": y}))
+        return y
+
+    def batchnorm_backward(
+        self,
+        dy: TensorAttributes,
+        x: TensorAttributes,
+        scale: TensorAttributes,
+        *,
+        mean: TensorAttributes | None = None,
+        inv_variance: TensorAttributes | None = None,
+        name: str = "",
+        compute_data_type: DataType = DataType.UNSET,
+    ) -> BatchnormGradients:
+        """Add the gradients of batchnorm; mean and inv_variance are the forward pass's saved ones.
+
+        Without them an engine recomputes the statistics from x, with epsilon 1e-5, since hipDNN's
+        schema has no epsilon here.
+        """
+        name = name or self._node_name("BatchnormBackward")
+        result = BatchnormGradients(
+            *(self._result(name, port) for port in BatchnormGradients._fields)
+        )
+        inputs = {"dy": dy, "x": x, "mean": mean, "inv_variance": inv_variance, "scale": scale}
+        self._append(
+            PendingNode(
+                BatchnormBackwardNode,
+                name,
+                compute_data_type,
+                inputs,
+                result._asdict(),
+                settings={"peer_stats_tensor_uid": ()},
+            )
+        )
+        return result
+
+    def pointwise(
+        self,
+        operation: PointwiseMode | str,
+        in_0: TensorAttributes,
+        in_1: TensorAttributes | None = None,
+        in_2: TensorAttributes | None = None,
+        **options: Unpack[PointwiseOptions],
+    ) -> TensorAttributes:
+        """Add an elementwise operation and return its result; operands broadcast.
+
+        Args:
+            operation: A `PointwiseMode` or its spelling, such as `"add"` or `"relu_fwd"`.
+            in_0: First operand; for the backward modes the gradient of the result.
+            in_1: Second operand; for the backward modes the operand of the forward mode.
+            in_2: Third operand, for `binary_select`.
+            **options: Name, arithmetic, and settings that the operation takes.
+        """
+        unknown = options.keys() - PointwiseOptions.__annotations__.keys()
+        if unknown:
+            raise TypeError(f"pointwise() got an unexpected keyword argument {min(unknown)!r}")
+        name = options.get("name") or self._node_name("Pointwise")
+        out = self._result(name, "out_0")
+        settings = {
+            field: options.get(field)
+            for field in PointwiseOptions.__annotations__
+            if field not in NodeOptions.__annotations__
+        }
+        self._append(
+            PendingNode(
+                PointwiseNode,
+                name,
+                options.get("compute_data_type", DataType.UNSET),
+                {"in_0": in_0, "in_1": in_1, "in_2": in_2},
+                {"out_0": out},
+                settings={"operation": operation, "axis_tensor_uid": None, **settings},
+            )
+        )
+        return out

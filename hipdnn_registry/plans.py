@@ -1,0 +1,207 @@
+"""`ExecutionPlan`: one engine with its settings, ready to run.
+
+What an engine compiled is shared by all requests with an equal graph; the `ExecutionPlan` is the
+light part that belongs to one request: its graph with names and uids, what was dropped from its
+settings, and who decided each of the others.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from .errors import ExecutionError, HipdnnError
+from .provider import BufferKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from .discovery import RegisteredEngine
+    from .graph import Graph
+    from .knobs import KnobSetting
+    from .provider import (
+        BehaviorNote,
+        CompiledPlan,
+        DeviceMemory,
+        EffectiveSetting,
+        Resolution,
+    )
+    from .variant_pack import VariantPackChecker
+
+_log = logging.getLogger("hipdnn_registry.plan")
+
+
+@dataclass(frozen=True, slots=True)
+class SharedPlan:
+    """A compiled plan with the uids of the graph it was built from, in canonical order."""
+
+    compiled: CompiledPlan
+    uids: tuple[int, ...]
+    build_seconds: float
+
+
+class ExecutionPlan:
+    """One engine with its knob settings for one graph; immutable, and safe to run in parallel.
+
+    Attributes:
+        graph: The graph of the request.
+        engine_id: hipDNN's id of the engine.
+        engine_name: Name of the engine.
+        provider_name: Name of its provider.
+        provider_version: Version of its provider.
+        settings: Effective value of every knob of the engine, with who decided it.
+        dropped_knobs: Settings that the engine does not advertise for this graph.
+        behavior_notes: hipDNN's behaviour notes of the engine for this graph.
+        from_cache: Whether the plan cache had it.
+        build_seconds: How long it took to build, then or now.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        engine: RegisteredEngine,
+        resolution: Resolution,
+        dropped_knobs: tuple[KnobSetting, ...],
+        behavior_notes: tuple[BehaviorNote, ...],
+        shared: SharedPlan,
+        from_cache: bool,
+    ) -> None:
+        self.graph = graph
+        self.engine_id = engine.engine_id
+        self.engine_name = engine.name
+        self.provider_name = engine.info.name
+        self.provider_version = engine.info.version
+        self.dropped_knobs = dropped_knobs
+        self.behavior_notes = behavior_notes
+        self.from_cache = from_cache
+        self.build_seconds = shared.build_seconds
+        self._resolution = resolution
+        self._shared = shared
+        self._compiled = shared.compiled
+
+    @property
+    def settings(self) -> Mapping[str, EffectiveSetting]:
+        """Effective value of every knob of the engine, with who decided it."""
+        return self._resolution.settings
+
+    @property
+    def workspace_size(self) -> int:
+        """Bytes of workspace that `execute` needs."""
+        return self._compiled.workspace_size
+
+    @property
+    def buffer_kind(self) -> BufferKind:
+        """What the plan takes: host arrays, or addresses on a device."""
+        return self._compiled.buffer_kind
+
+    @property
+    def device_memory(self) -> DeviceMemory | None:
+        """Access to the memory of the plan's device; `None` for a plan on the host."""
+        return self._compiled.device_memory
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences about how the plan came about."""
+        return (*self._resolution.notes, *self._compiled.notes)
+
+    def execute(
+        self,
+        variant_pack: Mapping[Any, Any],
+        workspace: Any | None = None,
+        *,
+        stream: int | None = None,
+    ) -> None:
+        """Run the plan.
+
+        Args:
+            variant_pack: A buffer for every tensor that is neither virtual nor constant, by uid or
+                by name: numpy arrays or DLPack objects in host memory, or for an engine on a
+                device DLPack objects there, `DeviceBuffer`s, or bare addresses. Shape, dtype and
+                strides must be the tensor's.
+            workspace: `workspace_size` bytes of scratch memory; `None`: the plan brings its own.
+            stream: Stream to enqueue on, for an engine on a device.
+
+        Raises:
+            VariantPackError: A buffer is missing, extra, of the wrong shape, dtype or strides,
+                read-only, or overlaps one that the plan writes.
+            WorkspaceError: The workspace is too small; names both numbers.
+            ExecutionError: The engine failed.
+        """
+        buffers = self._checker.check(variant_pack)
+        if workspace is not None:
+            workspace = self._checked_workspace(workspace)
+        self._run(lambda: self._compiled.execute(buffers, workspace, stream))
+
+    def bind(
+        self,
+        variant_pack: Mapping[Any, Any],
+        workspace: Any | None = None,
+        *,
+        stream: int | None = None,
+    ) -> Callable[[], None]:
+        """Check buffers once and return a callable for hot loops that runs the plan on them.
+
+        The callable checks nothing, logs nothing and lets the engine's own errors through. The
+        same callable must not run in two threads at once: both would write the same buffers.
+        Arguments and errors are those of `execute`.
+        """
+        buffers = self._checker.check(variant_pack)
+        if workspace is not None:
+            workspace = self._checked_workspace(workspace)
+        run = self._compiled.bind(buffers, workspace, stream)
+        if self.buffer_kind is BufferKind.HOST:
+            return run
+        owners = (dict(variant_pack), workspace)  # an address alone keeps no memory alive
+
+        def run_on_device(_: object = owners) -> None:
+            run()
+
+        return run_on_device
+
+    def _run(self, action: Callable[[], None]) -> None:
+        start = time.perf_counter()
+        try:
+            action()
+        except HipdnnError:
+            raise
+        except Exception as error:
+            raise ExecutionError(
+                f"engine {self.engine_name} failed: {type(error).__name__}: {error}"
+            ) from error
+        if _log.isEnabledFor(logging.INFO):
+            _log.info(
+                "executed %s on graph %s with %s in %.3f ms",
+                self.engine_name,
+                self.graph.content_key.digest[:12],
+                self._shown_settings(),
+                (time.perf_counter() - start) * 1e3,
+            )
+
+    def _shown_settings(self) -> str:
+        shown = [f"{k}={s.value!r} ({s.detail or s.source})" for k, s in self.settings.items()]
+        return ", ".join(shown) or "no knobs"
+
+    @cached_property
+    def _checker(self) -> VariantPackChecker:
+        from .variant_pack import VariantPackChecker
+
+        own = self.graph.content_key.uids
+        uid_map = (
+            None if own == self._shared.uids else dict(zip(own, self._shared.uids, strict=True))
+        )
+        return VariantPackChecker(self.graph, self._compiled.buffer_kind, uid_map)
+
+    def _checked_workspace(self, workspace: Any) -> Any:
+        from .variant_pack import check_workspace
+
+        return check_workspace(workspace, self.workspace_size, self._compiled.buffer_kind)
+
+    def __repr__(self) -> str:
+        dropped = f", dropped {[str(k) for k in self.dropped_knobs]}" if self.dropped_knobs else ""
+        return (
+            f"<ExecutionPlan {self.engine_name} ({self.provider_name} {self.provider_version}): "
+            f"{self._shown_settings()}{dropped}, workspace {self.workspace_size} bytes>"
+        )

@@ -1,0 +1,391 @@
+"""`EngineRegistry`: which engines serve a graph, with which knobs, and plans from them."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+import warnings
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
+
+from . import environment as env
+from . import log
+from .answers import Answers, EngineConfigInfo, Explanation
+from .discovery import Catalog, ProviderFilter, ProviderRecord, ProviderStatus, discover
+from .environment import Environment
+from .errors import (
+    EngineDefectError,
+    HipdnnError,
+    ProviderError,
+    UnknownEngineError,
+    UnsupportedGraphError,
+    near_spellings,
+)
+from .knob_request import refuse_unadvertised, request
+from .knobs import KnobSettings, as_settings
+from .plan_cache import CacheInfo, PlanCache
+from .plans import ExecutionPlan, SharedPlan
+from .provider import CompiledPlan, Provider, Resolution
+from .selection import ranked
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable
+
+    from .discovery import RegisteredEngine
+    from .graph import Graph
+    from .knobs import KnobList, KnobSetting
+
+_log = logging.getLogger("hipdnn_registry.registry")
+
+DEFAULT_PLAN_CACHE_SIZE = 256
+
+
+class DroppedKnobWarning(UserWarning):
+    """A knob was set that the engine does not advertise for the graph; it has no effect."""
+
+
+class DeprecatedKnobWarning(UserWarning):
+    """A deprecated knob was set; it still has its effect."""
+
+
+class _Request(NamedTuple):
+    """An engine asked to serve a graph under settings: everything before building."""
+
+    engine: RegisteredEngine
+    info: EngineConfigInfo
+    resolution: Resolution
+    dropped: tuple[KnobSetting, ...]
+
+
+class EngineRegistry:
+    """Finds providers at the first question, and answers for all of their engines.
+
+    Safe to use from any number of threads.
+
+    Args:
+        providers: Providers to register in process, before those of entry points.
+        entry_points: Whether installed providers are used at all.
+        allow: Names of the only providers (or distributions) to load; default: the comma-separated
+            HIPDNN_REGISTRY_ALLOW, else all.
+        block: Names of providers (or distributions) not to load; default: HIPDNN_REGISTRY_BLOCK.
+        strict: Raise at discovery on a broken provider; default: HIPDNN_REGISTRY_STRICT, else off.
+        plan_cache_size: Compiled plans kept; 0 keeps none.
+    """
+
+    def __init__(
+        self,
+        providers: Iterable[Provider] = (),
+        *,
+        entry_points: bool = True,
+        allow: Iterable[str] | None = None,
+        block: Iterable[str] | None = None,
+        strict: bool | None = None,
+        plan_cache_size: int = DEFAULT_PLAN_CACHE_SIZE,
+    ) -> None:
+        log.configure()
+        self._in_process = list(providers)
+        self._entry_points = entry_points
+        self._filter = ProviderFilter(
+            allow=env.names(env.ALLOW) if allow is None else frozenset(allow),
+            block=(env.names(env.BLOCK) or frozenset()) if block is None else frozenset(block),
+        )
+        self._strict = env.switch(env.STRICT, os.environ) is True if strict is None else strict
+        self._lock = threading.RLock()
+        self._catalog: Catalog | None = None
+        self._answers = Answers()
+        self._plans: PlanCache[SharedPlan] = PlanCache(plan_cache_size)
+        self._warned_of: set[tuple[str, str]] = set()
+
+    # Providers
+
+    def _discovered(self) -> Catalog:
+        catalog = self._catalog
+        if catalog is None:
+            with self._lock:
+                catalog = self._catalog
+                if catalog is None:
+                    catalog = self._catalog = discover(
+                        self._in_process,
+                        provider_filter=self._filter,
+                        entry_points=self._entry_points,
+                        strict=self._strict,
+                    )
+        return catalog
+
+    def providers(self) -> list[ProviderRecord]:
+        """Return a record for every provider found: loaded, unavailable, broken or blocked."""
+        return list(self._discovered().records)
+
+    def engine_names(self) -> list[str]:
+        """Return the names of all engines, in order of discovery."""
+        return list(self._discovered().engines)
+
+    def register_provider(self, provider: Provider) -> None:
+        """Add a provider in process, before those of entry points."""
+        with self._lock:
+            self._in_process.append(provider)
+            self.refresh()
+
+    def refresh(self) -> None:
+        """Look again at the next question: picks up packages installed meanwhile.
+
+        Plans already made stay good; cached ones are forgotten.
+        """
+        with self._lock:
+            self._catalog = None
+            self._answers = Answers()
+            self._plans.clear()
+
+    # Engines of a graph
+
+    def explain(self, graph: Graph) -> Explanation:
+        """Return every engine's answer to a graph, ranked, and every provider's state."""
+        graph.validate()
+        catalog = self._discovered()
+        answers = [self._answers.of(entry, graph) for entry in ranked(catalog.ranking, graph)]
+        return Explanation(tuple(answers), catalog.records)
+
+    def get_engine_configs(self, graph: Graph) -> list[EngineConfigInfo]:
+        """Return the engines that serve a graph, best first; empty if none does.
+
+        Raises:
+            GraphError: The graph is not valid.
+        """
+        return [answer.info for answer in self.explain(graph).answers if answer.info is not None]
+
+    def is_supported(self, graph: Graph) -> bool:
+        """Whether any engine serves a graph."""
+        graph.validate()
+        catalog = self._discovered()
+        return any(
+            self._answers.of(entry, graph).info is not None for entry in catalog.engines.values()
+        )
+
+    def get_knobs_for_engine(self, graph: Graph, engine: int | str) -> KnobList:
+        """Return the knobs that an engine, by id or name, advertises for a graph.
+
+        Raises:
+            UnknownEngineError: No such engine.
+            UnsupportedGraphError: The engine declines the graph.
+        """
+        return self._serving(graph, engine)[1].knobs
+
+    def estimate_workspace(
+        self, graph: Graph, engine: int | str | None = None, settings: KnobSettings = None
+    ) -> int:
+        """Return the bytes of workspace of a plan with these settings, without building it.
+
+        Arguments and errors are those of `create_execution_plan_ext`; knobs that the engine does
+        not advertise are ignored.
+        """
+        asked = self._request(graph, engine, settings, Environment.read())
+        try:
+            size = asked.engine.engine.estimate_workspace(graph, asked.resolution)
+        except HipdnnError:
+            raise
+        except Exception as error:
+            raise _defect(asked.engine, "estimate_workspace", error) from error
+        return asked.info.estimated_workspace_size if size is None else size
+
+    # Plans
+
+    def create_execution_plan_ext(
+        self,
+        graph: Graph,
+        engine: int | str | None = None,
+        settings: KnobSettings = None,
+        *,
+        strict: bool = False,
+    ) -> ExecutionPlan:
+        """Create a plan, or take a compiled one from the cache.
+
+        Args:
+            graph: The graph; validated if it is not yet.
+            engine: Engine id or name; `None` is the best-ranked engine that serves the graph.
+            settings: Knob settings, as a list of `KnobSetting` or a mapping from id to value.
+            strict: Raise for a knob that the engine does not advertise, instead of dropping it
+                with a `DroppedKnobWarning`; also HIPDNN_REGISTRY_STRICT_KNOBS=1.
+
+        Raises:
+            GraphError: The graph is not valid.
+            UnknownEngineError: No such engine; the cause is a broken provider's error if one is.
+            UnsupportedGraphError: The engine declines the graph; the message is its reason.
+            NoEngineError: No engine serves the graph; carries every reason.
+            KnobError: A value violates its knob's constraint, or a knob is unknown and strict.
+            EngineDefectError: The engine breaks its contract.
+        """
+        environment = Environment.read()
+        asked = self._request(graph, engine, settings, environment)
+        if asked.dropped:
+            if strict or environment.strict_knobs:
+                refuse_unadvertised(asked.dropped, asked.info)
+            for setting in asked.dropped:
+                message = (
+                    f"knob '{setting.knob_id}' (value {setting.value!r}){asked.info.where} is "
+                    "not advertised for this graph and is dropped"
+                    + near_spellings(setting.knob_id, asked.info.knobs.ids)
+                )
+                _log.warning("%s", message)
+                warnings.warn(message, DroppedKnobWarning, stacklevel=2)
+        if asked.info.deprecated_knobs:
+            for message in self._deprecations(asked.info, settings):
+                _log.warning("%s", message)
+                warnings.warn(message, DeprecatedKnobWarning, stacklevel=2)
+        shared, from_cache = self._compiled(graph, asked)
+        plan = ExecutionPlan(
+            graph,
+            asked.engine,
+            asked.resolution,
+            asked.dropped,
+            asked.info.behavior_notes,
+            shared,
+            from_cache,
+        )
+        if _log.isEnabledFor(logging.INFO):
+            origin = "from cache" if from_cache else f"built in {shared.build_seconds * 1e3:.1f} ms"
+            _log.info("%r for graph %s %s", plan, graph.content_key.digest[:12], origin)
+        return plan
+
+    def _request(
+        self,
+        graph: Graph,
+        engine: int | str | None,
+        settings: KnobSettings,
+        environment: Environment,
+    ) -> _Request:
+        entry, info = self._best(graph) if engine is None else self._serving(graph, engine)
+        effective, dropped = request(info, as_settings(settings), environment)
+        try:
+            resolution = entry.engine.resolve(graph, effective, environment)
+        except HipdnnError:
+            raise
+        except Exception as error:
+            raise _defect(entry, "resolve", error) from error
+        return _Request(entry, info, resolution, dropped)
+
+    def _compiled(self, graph: Graph, asked: _Request) -> tuple[SharedPlan, bool]:
+        def build() -> SharedPlan:
+            start = time.perf_counter()
+            try:
+                compiled = asked.engine.engine.build(graph, asked.resolution)
+            except HipdnnError:
+                raise
+            except Exception as error:
+                raise _defect(asked.engine, "build", error) from error
+            if not isinstance(compiled, CompiledPlan):
+                raise EngineDefectError(
+                    f"engine {asked.engine.name}: build returned {compiled!r}, not a CompiledPlan"
+                )
+            return SharedPlan(compiled, graph.content_key.uids, time.perf_counter() - start)
+
+        if not asked.resolution.cacheable:
+            return build(), False
+        key: Hashable = (
+            graph.content_key.digest,
+            asked.engine.name,
+            asked.engine.info.name,
+            asked.engine.info.version,
+            tuple([(k, s.value) for k, s in asked.resolution.settings.items()]),
+            asked.resolution.cache_token,
+        )
+        return self._plans.get_or_build(key, build)
+
+    def _deprecations(self, info: EngineConfigInfo, settings: KnobSettings) -> list[str]:
+        """The warnings that are due: each deprecated knob of an engine warns once."""
+        found = []
+        for knob in info.deprecated_knobs:
+            key = (info.engine_name, knob.knob_id)
+            if key not in self._warned_of and knob.knob_id in as_settings(settings):
+                self._warned_of.add(key)
+                use = f"; use '{knob.replacement}' instead" if knob.replacement else ""
+                found.append(f"knob '{knob.knob_id}'{info.where} is deprecated{use}")
+        return found
+
+    # The plan cache
+
+    def cache_info(self) -> CacheInfo:
+        """Return hits, misses, bound and size of the plan cache."""
+        return self._plans.info()
+
+    def clear(self) -> None:
+        """Empty the plan cache; plans in use stay good."""
+        self._plans.clear()
+
+    # Choosing an engine
+
+    def _serving(
+        self, graph: Graph, engine: int | str
+    ) -> tuple[RegisteredEngine, EngineConfigInfo]:
+        catalog = self._discovered()
+        entry = (
+            catalog.engines.get(engine) if isinstance(engine, str) else catalog.by_id.get(engine)
+        )
+        if entry is None:
+            self._unknown_engine(engine, catalog)
+        answer = self._answers.of(entry, graph)
+        if answer.info is None:
+            if answer.exception is not None:
+                raise EngineDefectError(answer.reason) from answer.exception
+            raise UnsupportedGraphError(
+                f"engine {entry.name} of provider '{entry.info.name}' declines the graph: "
+                f"{answer.reason}"
+            )
+        return entry, answer.info
+
+    def _best(self, graph: Graph) -> tuple[RegisteredEngine, EngineConfigInfo]:
+        for entry in ranked(self._discovered().ranking, graph):
+            info = self._answers.of(entry, graph).info
+            if info is not None:
+                return entry, info
+        raise self.explain(graph).no_engine_error()
+
+    def _unknown_engine(self, engine: int | str, catalog: Catalog) -> NoReturn:
+        asked = f"'{engine}'" if isinstance(engine, str) else f"id {engine}"
+        hint = near_spellings(engine, list(catalog.engines)) if isinstance(engine, str) else ""
+        missing = [r for r in catalog.records if r.status is not ProviderStatus.LOADED]
+        notes = "".join(f"; {r.origin} is {r.status}: {r.reason}" for r in missing)
+        cause = _likely_cause(engine, missing)
+        raise UnknownEngineError(
+            f"no engine {asked}; known engines: {', '.join(catalog.engines) or 'none'}{hint}{notes}"
+        ) from cause
+
+
+def _likely_cause(engine: int | str, records: list[ProviderRecord]) -> BaseException | None:
+    """The error of the provider that most likely would have brought the engine."""
+    failed = [r for r in records if r.exception is not None]
+    failed.sort(
+        key=lambda r: (
+            not (isinstance(engine, str) and engine.upper().startswith(r.name.upper())),
+            r.status is not ProviderStatus.BROKEN,
+        )
+    )
+    if not failed:
+        return None
+    cause = failed[0]
+    if isinstance(cause.exception, HipdnnError):
+        return cause.exception
+    error = ProviderError(f"{cause.origin} is broken in phase '{cause.phase}': {cause.reason}")
+    error.__cause__ = cause.exception
+    return error
+
+
+def _defect(engine: RegisteredEngine, step: str, error: Exception) -> EngineDefectError:
+    return EngineDefectError(
+        f"engine {engine.name} of provider '{engine.info.name}' failed in {step}: "
+        f"{type(error).__name__}: {error}"
+    )
+
+
+_default: EngineRegistry | None = None
+_default_lock = threading.Lock()
+
+
+def default_registry() -> EngineRegistry:
+    """Return the registry of the process, made at the first call."""
+    global _default  # noqa: PLW0603 - one registry a process is what the name says
+    if _default is None:
+        with _default_lock:
+            if _default is None:
+                _default = EngineRegistry()
+    return _default

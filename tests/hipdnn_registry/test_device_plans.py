@@ -1,0 +1,181 @@
+"""Plans on a device, whose memory is here the host's behind bare addresses."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from hipdnn_registry import (
+    BufferKind,
+    CompiledPlan,
+    DeviceBuffer,
+    DeviceMemory,
+    EngineRegistry,
+    ExecutionPlan,
+    Graph,
+    Resolution,
+    VariantPackError,
+    WorkspaceError,
+)
+from hipdnn_registry.dlpack import _DLManagedTensorVersioned, _DLTensor, _is_valid, _pointer
+from hipdnn_registry.graph import PointwiseNode
+from tests.graphs import relu_graph
+from tests.providers import AcmeProvider, ReluEngine
+
+Array = np.ndarray[Any, Any]
+ROCM = 10  # kDLROCM
+
+
+class HostBuffer(DeviceBuffer):
+    def __init__(self, size: int) -> None:
+        self.memory = np.zeros(size, np.uint8)
+        self.address, self.size = self.memory.ctypes.data, size
+
+    def write(self, array: Array) -> None:
+        self.memory[: array.nbytes] = array.reshape(-1).view(np.uint8)
+
+    def read(self, array: Array) -> None:
+        array.reshape(-1).view(np.uint8)[:] = self.memory[: array.nbytes]
+
+    def close(self) -> None:
+        self.memory = self.memory[:0]
+
+
+class HostMemory(DeviceMemory):
+    def allocate(self, size: int) -> HostBuffer:
+        return HostBuffer(size)
+
+    def synchronize(self) -> None:
+        pass
+
+
+class DevicePlan(CompiledPlan):
+    buffer_kind: ClassVar[BufferKind] = BufferKind.DEVICE
+    device_memory = HostMemory()
+    workspace_size = 16
+
+    def __init__(self, graph: Graph) -> None:
+        (node,) = graph.nodes
+        assert isinstance(node, PointwiseNode)
+        self.x, self.y = node.inputs.in_0_tensor_uid, node.outputs.out_0_tensor_uid
+        self.count = graph.tensors[self.x].element_count
+        self.streams: list[int | None] = []
+
+    def execute(
+        self, buffers: Mapping[int, Any], workspace: Any | None, stream: int | None
+    ) -> None:
+        self.streams.append(stream)
+        x, y = (
+            np.ctypeslib.as_array((ctypes.c_float * self.count).from_address(buffers[uid]))
+            for uid in (self.x, self.y)
+        )
+        np.maximum(x, 0, out=y)
+
+
+class DeviceEngine(ReluEngine):
+    def build(self, graph: Graph, resolution: Resolution) -> CompiledPlan:
+        return DevicePlan(graph)
+
+
+class OnDevice:
+    """A DLPack object that says it is in the memory of a ROCm device."""
+
+    def __init__(self, array: Array, *, versioned: bool) -> None:
+        self.array, self.versioned = array, versioned
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return ROCM, 0
+
+    def __dlpack__(self) -> Any:
+        version = (1, 0) if self.versioned else None
+        capsule: Any = self.array.__dlpack__(max_version=version)
+        name = b"dltensor_versioned" if self.versioned else b"dltensor"
+        assert _is_valid(capsule, name)
+        at = _pointer(capsule, name)
+        tensor = (
+            _DLManagedTensorVersioned.from_address(at).tensor
+            if self.versioned
+            else _DLTensor.from_address(at)
+        )
+        tensor.device_type = ROCM
+        return capsule
+
+
+@pytest.fixture
+def plan() -> ExecutionPlan:
+    registry = EngineRegistry([AcmeProvider(DeviceEngine())], entry_points=False)
+    return registry.create_execution_plan_ext(relu_graph((2, 3)))
+
+
+@pytest.fixture
+def x() -> Array:
+    return np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
+
+
+def test_through_device_buffers(plan: ExecutionPlan, x: Array) -> None:
+    assert plan.buffer_kind is BufferKind.DEVICE
+    assert plan.device_memory is not None
+    memory, y = plan.device_memory, np.zeros_like(x)
+    with memory.allocate(24) as source, memory.allocate(24) as target:
+        source.write(x)
+        plan.execute({"x": source, "y": target.address}, memory.allocate(16), stream=77)
+        memory.synchronize()
+        target.read(y)
+    np.testing.assert_array_equal(y, np.maximum(x, 0))
+
+
+@pytest.mark.parametrize("versioned", [False, True])
+def test_through_dlpack_on_the_device(plan: ExecutionPlan, x: Array, versioned: bool) -> None:
+    y = np.zeros_like(x)
+    pack = {"x": OnDevice(x, versioned=versioned), "y": OnDevice(y, versioned=versioned)}
+    plan.execute(pack)
+    np.testing.assert_array_equal(y, np.maximum(x, 0))
+
+
+def test_a_bound_plan_keeps_its_buffers(plan: ExecutionPlan, x: Array) -> None:
+    run = plan.bind({"x": OnDevice(x.copy(), versioned=True), "y": OnDevice(x * 0, versioned=True)})
+    gc.collect()
+    run()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "problem"),
+    [
+        (lambda x: x, "must be on the device.*nothing is copied"),
+        (lambda x: 0, "int 0"),
+        (lambda x: -5, "int -5"),
+        (lambda x: True, "bool True"),
+        (lambda x: HostBuffer(23), "has 23 bytes, but needs 24"),
+        (lambda x: OnDevice(x.T, versioned=True), "has shape"),
+        (lambda x: OnDevice(x.astype("f8"), versioned=True), "has dtype float64"),
+        (lambda x: OnDevice(x.astype("i4"), versioned=False), "has dtype int32"),
+        (lambda x: OnDevice(np.asfortranarray(x), versioned=True), "has strides"),
+    ],
+)
+def test_what_is_wrong_is_named(plan: ExecutionPlan, x: Array, wrong: Any, problem: str) -> None:
+    with pytest.raises(VariantPackError, match=rf"uid 0 \('x'\).*{problem}"):
+        plan.execute({"x": wrong(x), "y": HostBuffer(24)})
+
+
+def test_overlapping_ranges(plan: ExecutionPlan) -> None:
+    buffer = HostBuffer(48)
+    plan.execute({"x": buffer.address, "y": buffer.address + 24})
+    for shift in (0, 4, 20):
+        with pytest.raises(VariantPackError, match="overlaps"):
+            plan.execute({"x": buffer.address, "y": buffer.address + shift})
+
+
+def test_workspaces(plan: ExecutionPlan) -> None:
+    pack = {"x": HostBuffer(24), "y": HostBuffer(24)}
+    for good in (HostBuffer(16), (4096, 16), 4096):
+        plan.execute(pack, good)
+    for bad in (HostBuffer(15), (4096, 15)):
+        with pytest.raises(WorkspaceError, match="15 bytes, but the plan needs 16"):
+            plan.execute(pack, bad)
+    with pytest.raises(WorkspaceError, match="must be a device address"):
+        plan.execute(pack, np.zeros(16, np.uint8))
