@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from hipdnn_registry import ExecutionError
 
-class NativeError(Exception):
-    """Base of all errors of the native layer."""
+
+class NativeError(ExecutionError):
+    """Base of all errors of the native layer; one of the registry's own errors."""
 
 
 class NativeUnavailableError(NativeError):
