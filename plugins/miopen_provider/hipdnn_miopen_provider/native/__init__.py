@@ -53,7 +53,7 @@ from hipdnn_miopen_provider.native.errors import (
 from hipdnn_miopen_provider.native.find2 import FoundSolution, FusedProblem, SolutionRunner
 from hipdnn_miopen_provider.native.fusion import FusionPlan
 from hipdnn_miopen_provider.native.handle import Handle, supports_tuning_policy
-from hipdnn_miopen_provider.native.hip import Device, Event, Stream
+from hipdnn_miopen_provider.native.hip import BorrowedStream, Device, Event, Stream
 from hipdnn_miopen_provider.native.memory import (
     NO_MEMORY,
     BorrowedMemory,
@@ -71,6 +71,7 @@ __all__ = [
     "BatchNormMode",
     "BatchNormProblem",
     "BorrowedMemory",
+    "BorrowedStream",
     "ClosedError",
     "ConvolutionAlgorithm",
     "ConvolutionAttribute",

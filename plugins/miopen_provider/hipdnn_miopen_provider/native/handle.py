@@ -14,7 +14,7 @@ from hipdnn_miopen_provider.native.prototypes import HandleT
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hipdnn_miopen_provider.native.hip import Stream
+    from hipdnn_miopen_provider.native.hip import AnyStream
 
 _SET_POLICY = "miopenSetTuningPolicy"
 _GET_POLICY = "miopenGetTuningPolicy"
@@ -34,19 +34,19 @@ class Handle(Owned[HandleT]):
         MiopenError: MIOpen could not make a handle.
     """
 
-    def __init__(self, stream: Stream | None = None) -> None:
+    def __init__(self, stream: AnyStream = None) -> None:
         raw = HandleT()
         self._stream = stream
         library.load().call("miopenCreateWithStream", byref(raw), hip.stream_address(stream))
         super().__init__(raw, _destroy)
 
     @property
-    def stream(self) -> Stream | None:
+    def stream(self) -> AnyStream:
         """The stream that its work is enqueued on."""
         return self._stream
 
     @stream.setter
-    def stream(self, stream: Stream | None) -> None:
+    def stream(self, stream: AnyStream) -> None:
         library.load().call("miopenSetStream", self.raw, hip.stream_address(stream))
         self._stream = stream
 

@@ -186,7 +186,7 @@ class Stream(Owned[int]):
 
     def wait_for(self, event: Event) -> None:
         """Makes later work of this stream wait for ``event``."""
-        call("hipStreamWaitEvent", self.address, event.address, 0)
+        wait_for(self, event)
 
 
 class Event(Owned[int]):
@@ -200,7 +200,7 @@ class Event(Owned[int]):
         """``hipEvent_t`` as a number."""
         return self.raw
 
-    def record(self, stream: Stream | None = None) -> None:
+    def record(self, stream: AnyStream = None) -> None:
         """Records the event behind the work enqueued on ``stream`` so far."""
         call("hipEventRecord", self.address, stream_address(stream))
 
@@ -213,7 +213,23 @@ class Event(Owned[int]):
         return float(call("hipEventElapsedTime", start.address, self.address))
 
 
-def stream_address(stream: Stream | None) -> int:
+@dataclass(frozen=True)
+class BorrowedStream:
+    """A stream that someone else owns, who keeps it alive; ``address`` is its ``hipStream_t``."""
+
+    address: int
+
+
+AnyStream = Stream | BorrowedStream | None
+"""A stream to enqueue on; None is the null stream."""
+
+
+def wait_for(stream: AnyStream, event: Event) -> None:
+    """Makes later work of a stream wait for ``event``; one never recorded has happened."""
+    call("hipStreamWaitEvent", stream_address(stream), event.address, 0)
+
+
+def stream_address(stream: AnyStream) -> int:
     """``hipStream_t`` as a number; 0 is the null stream."""
     return 0 if stream is None else stream.address
 

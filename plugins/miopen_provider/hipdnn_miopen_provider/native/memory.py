@@ -11,7 +11,7 @@ from hipdnn_miopen_provider.native.owned import Owned
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hipdnn_miopen_provider.native.hip import Stream
+    from hipdnn_miopen_provider.native.hip import AnyStream
 
 
 class DeviceMemory(Protocol):
@@ -82,7 +82,7 @@ class DeviceBuffer(Owned[int]):
         address = self._raw  # read on every launch: one property deep, not two
         return self.raw if address is None else address
 
-    def fill(self, byte: int, stream: Stream | None = None) -> None:
+    def fill(self, byte: int, stream: AnyStream = None) -> None:
         """Sets every byte to ``byte`` (0..255)."""
         if self.nbytes:
             hip.call("hipMemsetAsync", self.address, byte, self.nbytes, hip.stream_address(stream))
@@ -121,7 +121,7 @@ def copy_to_host(array: NDArray[Any], source: DeviceMemory) -> None:
 
 
 def copy_on_device(
-    target: DeviceMemory, source: DeviceMemory, nbytes: int, stream: Stream | None = None
+    target: DeviceMemory, source: DeviceMemory, nbytes: int, stream: AnyStream = None
 ) -> None:
     """Copies ``nbytes`` from the start of ``source`` to the start of ``target``, in stream order.
 

@@ -1,0 +1,75 @@
+"""From an operation and an order to a plan: everything that happens when a plan is created."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from hipdnn_miopen_provider.native import NativeError, TuningPolicy, hip
+from hipdnn_miopen_provider.operation import Compilation
+from hipdnn_miopen_provider.plan import MiopenPlan
+from hipdnn_miopen_provider.progress import reported
+from hipdnn_miopen_provider.records import Snapshot
+from hipdnn_registry import ExecutionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from hipdnn_miopen_provider.operation import BuildOrder, Launcher, Operation
+    from hipdnn_miopen_provider.progress import TuningProgress
+
+
+def build_plan(
+    operation: Operation,
+    order: BuildOrder,
+    ordinal: int,
+    *,
+    what: str,
+    notes: Sequence[str] = (),
+    on_progress: Callable[[TuningProgress], None] | None = None,
+) -> MiopenPlan:
+    """Build a plan on a device. On failure nothing is left, apart from what MIOpen wrote to disk.
+
+    Takes device memory for one set of the operation's tensors and the workspace that MIOpen asks
+    for (a fused graph's parts one after the other), all given back before the return.
+
+    Args:
+        operation: What to compute.
+        order: How to build it.
+        ordinal: The device.
+        what: Operation, graph and policy, for messages.
+        notes: Sentences that the plan's own are added to.
+        on_progress: Told about the tuning, if the order is to tune.
+
+    Raises:
+        ExecutionError: MIOpen or HIP failed, or no solver fits; says what the perf-db has gained
+            or lost by then.
+    """
+    with hip.on_device(ordinal), ExitStack() as owned:
+        compilation = Compilation(order, owned)
+        if order.policy in {None, TuningPolicy.NONE} and not order.exhaustive:
+            launcher, changes = _compile(operation, compilation, what), ""
+        else:
+            before = Snapshot.take(operation)
+            with reported(what, on_progress) as details:
+                try:
+                    launcher = _compile(operation, compilation, what)
+                except BaseException as error:
+                    left = before.changes(Snapshot.take(operation))
+                    error.add_note(f"the user's perf-db is as MIOpen left it: {left}")
+                    raise
+                changes = before.changes(Snapshot.take(operation))
+                details.append(f"perf-db: {changes}")
+        kept = owned.pop_all()
+    told = [*notes, *(f"solver: {solver}" for solver in compilation.solvers)]
+    told += [f"workspace: {launcher.workspace_size} bytes", *compilation.notes]
+    if changes:
+        told.append(f"user perf-db: {changes}")
+    return MiopenPlan(launcher, operation.sizes, kept, ordinal, tuple(told))
+
+
+def _compile(operation: Operation, compilation: Compilation, what: str) -> Launcher:
+    try:
+        return operation.compile(compilation)
+    except NativeError as error:
+        raise ExecutionError(f"{what}: {error}") from error
