@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from hipdnn_miopen_provider.native import NativeError, TuningPolicy, hip
+from hipdnn_miopen_provider.native import NativeError, hip
 from hipdnn_miopen_provider.operation import Compilation
 from hipdnn_miopen_provider.plan import MiopenPlan
 from hipdnn_miopen_provider.progress import reported
@@ -13,7 +13,7 @@ from hipdnn_miopen_provider.records import Snapshot
 from hipdnn_registry import ExecutionError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from hipdnn_miopen_provider.operation import BuildOrder, Launcher, Operation
     from hipdnn_miopen_provider.progress import TuningProgress
@@ -47,25 +47,36 @@ def build_plan(
     """
     with hip.on_device(ordinal), ExitStack() as owned:
         compilation = Compilation(order, owned)
-        if order.policy in {None, TuningPolicy.NONE} and not order.exhaustive:
-            launcher, changes = _compile(operation, compilation, what), ""
+        changes = ""
+        if order.tunes:
+            with reported(what, on_progress) as details, recorded(operation, details):
+                launcher = _compile(operation, compilation, what)
+            (changes,) = details
         else:
-            before = Snapshot.take(operation)
-            with reported(what, on_progress) as details:
-                try:
-                    launcher = _compile(operation, compilation, what)
-                except BaseException as error:
-                    left = before.changes(Snapshot.take(operation))
-                    error.add_note(f"the user's perf-db is as MIOpen left it: {left}")
-                    raise
-                changes = before.changes(Snapshot.take(operation))
-                details.append(f"perf-db: {changes}")
+            launcher = _compile(operation, compilation, what)
         kept = owned.pop_all()
     told = [*notes, *(f"solver: {solver}" for solver in compilation.solvers)]
     told += [f"workspace: {launcher.workspace_size} bytes", *compilation.notes]
     if changes:
-        told.append(f"user perf-db: {changes}")
+        told.append(changes)
     return MiopenPlan(launcher, operation.sizes, kept, ordinal, tuple(told))
+
+
+@contextmanager
+def recorded(operation: Operation, details: list[str]) -> Iterator[None]:
+    """Append what a block changed in the perf-db to `details`; an error says it too."""
+    before = Snapshot.take(operation)
+    try:
+        yield
+    except ExecutionError as error:
+        left = before.changes(Snapshot.take(operation))
+        error.args = (f"{error}; MIOpen left the user's perf-db with {left}",)
+        raise
+    except BaseException as error:
+        left = before.changes(Snapshot.take(operation))
+        error.add_note(f"MIOpen left the user's perf-db with {left}")
+        raise
+    details.append(f"user perf-db: {before.changes(Snapshot.take(operation))}")
 
 
 def _compile(operation: Operation, compilation: Compilation, what: str) -> Launcher:

@@ -7,11 +7,18 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from hipdnn_miopen_provider.building import build_plan
+from hipdnn_miopen_provider.building import build_plan, recorded
+from hipdnn_miopen_provider.child import (
+    DEFAULT_TIME_LIMIT,
+    TUNE_IN_SUBPROCESS,
+    order_after_tuning,
+    tune_in_child,
+)
 from hipdnn_miopen_provider.find_enforce import warn_about_find_enforce
 from hipdnn_miopen_provider.machine import device
 from hipdnn_miopen_provider.native import FindMode, TuningPolicy, hip
 from hipdnn_miopen_provider.operation import BuildOrder
+from hipdnn_miopen_provider.progress import reported
 from hipdnn_miopen_provider.support import operation_of
 from hipdnn_miopen_provider.tensors import Unsupported
 from hipdnn_miopen_provider.tuning import (
@@ -30,6 +37,7 @@ from hipdnn_registry import (
     benchmarking_knob,
     workspace_size_limit_knob,
 )
+from hipdnn_registry.environment import switch
 from hipdnn_registry.knobs import BENCHMARKING_KNOB, WORKSPACE_SIZE_LIMIT_KNOB
 
 if TYPE_CHECKING:
@@ -50,9 +58,20 @@ class EngineOptions:
 
     Attributes:
         on_progress: Told about tuning.
+        tune_in_subprocess: Whether child processes tune; `None`: as the environment says.
+        tuning_time_limit: Seconds that a child may take.
     """
 
     on_progress: Callable[[TuningProgress], None] | None = None
+    tune_in_subprocess: bool | None = None
+    tuning_time_limit: float = DEFAULT_TIME_LIMIT
+
+    @property
+    def in_subprocess(self) -> bool:
+        """Whether child processes tune, as things are now."""
+        if self.tune_in_subprocess is None:
+            return switch(TUNE_IN_SUBPROCESS, os.environ) is True
+        return self.tune_in_subprocess
 
 
 class PlanToken(NamedTuple):
@@ -177,20 +196,35 @@ class MiopenEngine(Engine):
             deterministic=self.deterministic,
         )
         notes = warn_about_find_enforce(order, os.environ)
-        digest = graph.content_key.digest
+        what = _what(operation, graph, order)
+        options, digest = self._options, graph.content_key.digest
         try:
+            if order.searches and operation.tunable and options.in_subprocess:
+                notes += self._tune_in_child(graph, operation, order, token.ordinal, what)
+                order = order_after_tuning(order)
             return build_plan(
                 operation,
                 order,
                 token.ordinal,
-                what=_what(operation, graph, order),
+                what=what,
                 notes=notes,
-                on_progress=self._options.on_progress,
+                on_progress=options.on_progress,
             )
         finally:
             if not resolution.cacheable:  # it may have changed what cached plans were built from
                 with self._lock:
                     self._generations[digest] = self._generations.get(digest, 0) + 1
+
+    def _tune_in_child(
+        self, graph: Graph, operation: Operation, order: BuildOrder, ordinal: int, what: str
+    ) -> tuple[str, ...]:
+        options = self._options
+        with reported(what, options.on_progress) as details, recorded(operation, details):
+            seconds = tune_in_child(
+                graph, order, ordinal, what=what, time_limit=options.tuning_time_limit
+            )
+        how = "built here under None in NORMAL find mode from its record"
+        return (f"tuned in a child process in {seconds:.1f} s, {how}", *details)
 
 
 class MiopenDeterministicEngine(MiopenEngine):

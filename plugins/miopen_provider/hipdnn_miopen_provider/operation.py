@@ -70,10 +70,14 @@ class BuildOrder:
     deterministic: bool = False
 
     @property
+    def tunes(self) -> bool:
+        """Whether building may change the user's perf-db."""
+        return self.exhaustive or self.policy not in {None, TuningPolicy.NONE}
+
+    @property
     def searches(self) -> bool:
         """Whether building may start a search."""
-        tuning = {TuningPolicy.SEARCH, TuningPolicy.SEARCH_DB_UPDATE}
-        return self.exhaustive or self.policy in tuning
+        return self.tunes and self.policy is not TuningPolicy.DB_CLEAN
 
 
 @dataclass
