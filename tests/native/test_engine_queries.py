@@ -166,6 +166,25 @@ def test_is_served_planned_and_executed(name: str, registry: EngineRegistry) -> 
         assert not unfused
 
 
+@pytest.mark.parametrize("name", [name for name in SERVED if name not in NOTHING_TO_TUNE])
+def test_what_a_plan_says_of_the_perf_db_is_what_happened(
+    name: str, registry: EngineRegistry
+) -> None:
+    """The records that concern a graph are found by MIOpen's keys, whatever its layout and rank."""
+    graph = SERVED[name]()
+    if POLICY not in registry.get_knobs_for_engine(graph, ENGINE):
+        return
+    with observe() as seen:
+        plan = registry.create_execution_plan_ext(graph, ENGINE, {POLICY: 4})
+    (told,) = [note for note in plan.notes if note.startswith("user perf-db: ")]
+    assert ("added" in told) is bool(seen.added)
+    assert ("no change" in told) is (not seen.perf_db_written)
+    with observe() as seen:
+        plan = registry.create_execution_plan_ext(graph, ENGINE, {POLICY: 5})
+    (told,) = [note for note in plan.notes if note.startswith("user perf-db: ")]
+    assert ("removed" in told) is bool(seen.removed)
+
+
 def asymmetric() -> Graph:
     graph = new_graph()
     x, w = graph.tensor(dims=[2, 8, 8, 8], name="x"), graph.tensor(dims=[8, 8, 3, 3], name="w")

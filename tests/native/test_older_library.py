@@ -62,11 +62,50 @@ print("done")
 """
 
 
+ENGINES = """
+import warnings
+from hipdnn_registry import DroppedKnobWarning
+from tests.graphs import batchnorm_graph, relu_graph
+from tests.native.engines import *
+from tests.native.observe import observe
+
+registry = new_registry()
+for name, make in TUNABLE.items():
+    graph = make(40)
+    knobs = registry.get_knobs_for_engine(graph, ENGINE)
+    assert POLICY not in knobs
+    # a Find has an exhaustive-search flag; a batchnorm call has nothing to tune by
+    assert (BENCHMARKING in knobs) is not name.startswith("batchnorm"), name
+    settings = {BENCHMARKING: 1} if BENCHMARKING in knobs else {}
+    with observe() as seen:
+        plan = registry.create_execution_plan_ext(graph, ENGINE, settings)
+    assert bool(seen.added) is bool(settings), (name, seen.added)
+    assert ("libMIOpen 3.4.0 has no tuning policies" in " ".join(plan.notes)) is bool(settings)
+    with observe() as seen:
+        run(plan)
+    assert seen.launches, name
+with warnings.catch_warnings(record=True) as warned, observe():
+    warnings.simplefilter("always")
+    registry.create_execution_plan_ext(conv_forward(), ENGINE, {POLICY: 4})
+assert [w.category for w in warned] == [DroppedKnobWarning]
+for graph in (bn_inference(), bn_inference(inverse=False), relu_graph((2, 3))):
+    with observe() as seen:
+        run(registry.create_execution_plan_ext(graph, ENGINE))
+    assert seen.launches
+for graph in (bn_training_relu(), bn_inference(activation="relu_fwd"), bn_backward_relu()):
+    with observe():
+        answer = registry.explain(graph).answers[0]
+    assert "libMIOpen 3.4.0 fuses no batchnorm with an activation" in answer.reason
+print("done")
+"""
+
+
+@pytest.mark.parametrize("script", ["SCRIPT", "ENGINES"])
 def test_what_an_older_library_lacks_is_said_and_the_rest_works(
-    older_python: Path, tmp_path: Path
+    script: str, older_python: Path, tmp_path: Path
 ) -> None:
     done = subprocess.run(
-        [older_python, "-c", SCRIPT],
+        [older_python, "-c", globals()[script]],
         env=private_environment(tmp_path),
         capture_output=True,
         text=True,

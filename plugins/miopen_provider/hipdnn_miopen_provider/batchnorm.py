@@ -31,7 +31,7 @@ from hipdnn_miopen_provider.operation import (
     scratch,
 )
 from hipdnn_miopen_provider.perf_db import BatchNormKey
-from hipdnn_miopen_provider.tensors import layout_name
+from hipdnn_miopen_provider.tensors import is_channels_last
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -93,7 +93,7 @@ class BatchNorm(Operation):
 
     @property
     def database_key(self) -> BatchNormKey:
-        """The key of this problem's record. MIOpen folds D and H into one number."""
+        """The key of this problem's record. MIOpen folds D and H into one, NDHWC into NHWC."""
         batch, channels, *spatial = self.x.dims
         if len(spatial) == 3:
             spatial = [spatial[0] * spatial[1], spatial[2]]
@@ -103,7 +103,7 @@ class BatchNorm(Operation):
             saves=training and "mean" in self.ports,
             updates_running=training and "next_running_mean" in self.ports,
             uses_saved=not training and "mean" in self.ports,
-            layout=layout_name(self.x),
+            layout="NHWC" if is_channels_last(self.x) else "NCHW",
             direction=self.direction,
             dtype=TYPE_NAMES[self.x.dtype.name],
         )

@@ -112,14 +112,12 @@ class Compilation:
 
 @contextmanager
 def scratch(sizes: Mapping[int, int]) -> Iterator[dict[int, DeviceBuffer]]:
-    """Device buffers by uid for the duration of a block, filled with zeros.
+    """Device buffers by uid for the duration of a block; what they hold is undefined.
 
     Tuning runs on these: a caller's buffers are not touched before `execute`.
     """
     with ExitStack() as stack:
         buffers = {uid: stack.enter_context(DeviceBuffer(size)) for uid, size in sizes.items()}
-        for buffer in buffers.values():
-            buffer.fill(0)
         yield buffers
 
 
