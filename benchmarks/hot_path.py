@@ -103,8 +103,8 @@ def hot_path_figures(repeat: int) -> list[Figure]:
     bound, bare = plan.bind(pack), plan._compiled  # noqa: SLF001 - the peer is the engine itself
 
     def once(action: Callable[[], object]) -> float:
-        number = 2000
-        return min(timeit.repeat(action, number=number, repeat=repeat)) / number * 1e6
+        number = 200  # short rounds, and many: one that nothing disturbs is among them
+        return min(timeit.repeat(action, number=number, repeat=20 * repeat)) / number * 1e6
 
     key = once(lambda: content_key(block.structure))
     cached_key = once(lambda: block.content_key)

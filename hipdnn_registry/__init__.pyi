@@ -58,4 +58,3 @@ from .registry import EngineRegistry as EngineRegistry
 from .registry import default_registry as default_registry
 
 __version__: str
-__all__: list[str]

@@ -366,7 +366,7 @@ def as_settings(settings: KnobSettings) -> dict[str, KnobSetting]:
     """
     if not settings:
         return {}
-    if isinstance(settings, Mapping):
+    if not isinstance(settings, (list, tuple)) and isinstance(settings, Mapping):
         return {knob_id: KnobSetting(knob_id, value) for knob_id, value in settings.items()}
     found: dict[str, KnobSetting] = {}
     for setting in settings:

@@ -48,15 +48,9 @@ class ExecutionPlan:
 
     Attributes:
         graph: The graph of the request.
-        engine_id: hipDNN's id of the engine.
-        engine_name: Name of the engine.
-        provider_name: Name of its provider.
-        provider_version: Version of its provider.
-        settings: Effective value of every knob of the engine, with who decided it.
         dropped_knobs: Settings that the engine does not advertise for this graph.
         behavior_notes: hipDNN's behaviour notes of the engine for this graph.
         from_cache: Whether the plan cache had it.
-        build_seconds: How long it took to build, then or now.
     """
 
     def __init__(
@@ -70,17 +64,38 @@ class ExecutionPlan:
         from_cache: bool,
     ) -> None:
         self.graph = graph
-        self.engine_id = engine.engine_id
-        self.engine_name = engine.name
-        self.provider_name = engine.info.name
-        self.provider_version = engine.info.version
         self.dropped_knobs = dropped_knobs
         self.behavior_notes = behavior_notes
         self.from_cache = from_cache
-        self.build_seconds = shared.build_seconds
+        self._engine = engine
         self._resolution = resolution
         self._shared = shared
         self._compiled = shared.compiled
+
+    @property
+    def engine_id(self) -> int:
+        """HipDNN's id of the engine."""
+        return self._engine.engine_id
+
+    @property
+    def engine_name(self) -> str:
+        """Name of the engine."""
+        return self._engine.name
+
+    @property
+    def provider_name(self) -> str:
+        """Name of the engine's provider."""
+        return self._engine.info.name
+
+    @property
+    def provider_version(self) -> str:
+        """Version of the engine's provider."""
+        return self._engine.info.version
+
+    @property
+    def build_seconds(self) -> float:
+        """How long it took to build, now or when it entered the cache."""
+        return self._shared.build_seconds
 
     @property
     def settings(self) -> Mapping[str, EffectiveSetting]:

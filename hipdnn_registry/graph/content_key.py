@@ -6,29 +6,29 @@ tensors say, then, round by round, also the colours of the nodes that it shares 
 all colours differ, they give the order in which the graph is written down and hashed. If some
 nodes never differ, each of them is tried as the first and the smallest text wins; trials that
 give the same text prove a symmetry and are not repeated.
+
+Equal keys mean equal graphs without exception. The number of trials is bounded, so that a graph
+of hundreds of look-alikes takes no time: where they are interchangeable, as parallel branches are,
+any order gives the same text; a graph that hides an irregular structure behind more look-alikes
+than that may get another key when its nodes come in another order.
 """
 
 from __future__ import annotations
 
 import marshal
 from dataclasses import dataclass
-from enum import Enum
-from functools import cache
 from hashlib import sha256
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from .model import Model
-from .nodes import PORT_SUFFIX
-
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from .nodes import Node
-    from .tensor import TensorAttributes
     from .validation import Structure
 
-_NOT_CONTENT = frozenset({"name", "type", "compute_data_type", "inputs", "outputs"})
+
+_TRIALS = 64  # enough for every graph of ten look-alikes
+_NODES_TRIED = 8192  # a bound on trials times nodes, which is what trials take
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +51,14 @@ class _Skeleton:
 
     Attributes:
         tensors: What each tensor says.
-        nodes: What each node says, and how far it is from the inputs: that alone tells the links
-            of a chain apart.
-        ports: For each node its ports by name, with the tensor's number.
-        ends: For each tensor the nodes and ports that touch it.
+        nodes: What each node says, the names of its ports, and how far it is from the inputs:
+            that alone tells the links of a chain apart.
+        ports: For each node the numbers of the tensors on its ports.
     """
 
-    tensors: list[tuple[Any, ...]]
+    tensors: Sequence[tuple[Any, ...]]
     nodes: list[tuple[Any, ...]]
-    ports: list[list[tuple[str, int]]]
-    ends: list[list[tuple[int, str]]]
+    ports: list[list[int]]
 
 
 def content_key(structure: Structure, options: str = "") -> ContentKey:
@@ -73,10 +71,11 @@ def content_key(structure: Structure, options: str = "") -> ContentKey:
     skeleton = _reduce(structure)
     tensors = skeleton.tensors
     looks = [
-        (node, [(port, tensors[tensor]) for port, tensor in ports])
+        (node, [tensors[number] for number in ports])
         for node, ports in zip(skeleton.nodes, skeleton.ports, strict=True)
     ]
-    text, order = _smallest(skeleton, _refine(skeleton, _rank(looks)))
+    trials = iter(range(max(1, min(_TRIALS, _NODES_TRIED // len(looks)))))
+    text, order = _smallest(skeleton, _refine(skeleton, _rank(looks)), trials)
     digest = sha256(text + options.encode()).hexdigest()
     uids = list(structure.tensors)
     return ContentKey(digest, tuple([uids[number] for number in order]))
@@ -84,86 +83,19 @@ def content_key(structure: Structure, options: str = "") -> ContentKey:
 
 def _reduce(structure: Structure) -> _Skeleton:
     number_of = {uid: number for number, uid in enumerate(structure.tensors)}
-    ends: list[list[tuple[int, str]]] = [[] for _ in number_of]
     depth_of_tensor = [0] * len(number_of)
-    nodes, ports = [], []
-    for index, wiring in enumerate(structure.wirings):
-        touched = [(port, number_of[uid]) for port, uid in wiring.input_uids]
-        depth = max([depth_of_tensor[number] for _, number in touched], default=0) + 1
-        for port, uid in wiring.output_uids:
+    nodes: list[tuple[Any, ...]] = []
+    ports = []
+    for wiring, content in zip(structure.wirings, structure.node_contents, strict=True):
+        numbers = [number_of[uid] for _, uid in wiring.input_uids]
+        depth = max([depth_of_tensor[number] for number in numbers], default=0) + 1
+        for _, uid in wiring.output_uids:
             number = number_of[uid]
             depth_of_tensor[number] = depth
-            touched.append((port, number))
-        touched.sort()
-        for port, number in touched:
-            ends[number].append((index, port))
-        ports.append(touched)
-        nodes.append((depth, *_node_content(wiring.node)))
-    tensors = [_tensor_content(tensor) for tensor in structure.tensors.values()]
-    return _Skeleton(tensors, nodes, ports, ends)
-
-
-@cache
-def _setting_names(model: type[Model]) -> tuple[str, ...]:
-    """The fields of a model that are settings, neither names nor tensors."""
-    return tuple(
-        name
-        for name in model.model_fields
-        if name not in _NOT_CONTENT and not name.endswith(PORT_SUFFIX)
-    )
-
-
-def _settings(model: Model) -> list[tuple[str, Any]]:
-    """The settings of a model and of what lies in it; unset ones count as absent."""
-    names, extra = _setting_names(type(model)), model.__pydantic_extra__
-    if not names and not extra:
-        return []
-    fields = model.__dict__
-    found = [(name, _plain(fields[name])) for name in names if fields[name] is not None]
-    if extra:
-        found += [
-            (name, repr(value))
-            for name, value in sorted(extra.items())
-            if value is not None and not name.endswith(PORT_SUFFIX)
-        ]
-    return found
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Model):
-        return _settings(value)
-    return value.value if isinstance(value, Enum) else value
-
-
-def _node_content(node: Node) -> tuple[Any, ...]:
-    """Everything that a node says besides names and uids."""
-    return (
-        node.type,
-        node.compute_data_type.value,
-        *(_settings(node.inputs), _settings(node.outputs), _settings(node)),
-    )
-
-
-def _tensor_content(tensor: TensorAttributes) -> tuple[Any, ...]:
-    """Everything that a tensor says besides name and uid."""
-    rare = ""
-    if tensor.value_type is not None:
-        value = tensor.value
-        # A JSON integer is a good way to write a floating-point constant, and the same constant.
-        number = float(value) if value is not None and tensor.data_type.is_floating else value
-        rare = f"{tensor.value_type}={number!r}"
-    if tensor.is_runtime_pass_by_value or tensor.ragged_offset_multiplier != 1:
-        rare += f" {tensor.is_runtime_pass_by_value} {tensor.ragged_offset_multiplier}"
-    if tensor.__pydantic_extra__:
-        rare += repr(sorted(tensor.__pydantic_extra__.items()))
-    return (
-        tensor.data_type.value,
-        tensor.dims,
-        tensor.strides,
-        tensor.virtual,
-        tensor.alignment,
-        rare,
-    )
+            numbers.append(number)
+        ports.append(numbers)
+        nodes.append((depth, content, wiring.port_names))
+    return _Skeleton(structure.tensor_contents, nodes, ports)
 
 
 def _rank(looks: list[Any]) -> list[int]:
@@ -180,11 +112,19 @@ def _rank(looks: list[Any]) -> list[int]:
 def _refine(skeleton: _Skeleton, colours: list[int]) -> list[int]:
     """Tell nodes apart by their neighbours' colours until that tells no more apart."""
     kinds = len(set(colours))
+    if kinds == len(colours):
+        return colours
+    ends: list[list[tuple[int, int]]] = [[] for _ in skeleton.tensors]
+    for node, ports in enumerate(skeleton.ports):
+        for port, tensor in enumerate(ports):
+            ends[tensor].append((node, port))
     while kinds < len(colours):
-        seen = [sorted([(colours[node], port) for node, port in ends]) for ends in skeleton.ends]
+        seen = _rank(
+            [sorted([(colours[node], port) for node, port in touching]) for touching in ends]
+        )
         colours = _rank(
             [
-                (colour, [seen[tensor] for _, tensor in ports])
+                (colour, [seen[tensor] for tensor in ports])
                 for colour, ports in zip(colours, skeleton.ports, strict=True)
             ]
         )
@@ -200,10 +140,7 @@ def _write_down(skeleton: _Skeleton, colours: Sequence[int]) -> tuple[bytes, lis
     nodes = [
         (
             skeleton.nodes[node],
-            [
-                (port, number.setdefault(tensor, len(number)))
-                for port, tensor in skeleton.ports[node]
-            ],
+            [number.setdefault(tensor, len(number)) for tensor in skeleton.ports[node]],
         )
         for node in sorted(range(len(colours)), key=colours.__getitem__)
     ]
@@ -212,7 +149,9 @@ def _write_down(skeleton: _Skeleton, colours: Sequence[int]) -> tuple[bytes, lis
     return marshal.dumps(content, 0), list(number)
 
 
-def _smallest(skeleton: _Skeleton, colours: list[int]) -> tuple[bytes, list[int]]:
+def _smallest(
+    skeleton: _Skeleton, colours: list[int], trials: Iterator[int]
+) -> tuple[bytes, list[int]]:
     """Break ties in every way that matters and return the smallest text.
 
     If the first texts found below two members of a tie are equal, a symmetry of the graph maps
@@ -224,22 +163,30 @@ def _smallest(skeleton: _Skeleton, colours: list[int]) -> tuple[bytes, list[int]
     seen: set[bytes] = set()
     best: tuple[bytes, list[int]] | None = None
     for member in tied:
-        marked = _mark(skeleton, colours, member)
+        if next(trials, None) is None:
+            break
+        marked = _refine(
+            skeleton, [2 * colour - (node == member) for node, colour in enumerate(colours)]
+        )
         first, _ = _any_text(skeleton, marked)
         if first in seen:
             continue
         seen.add(first)
-        found = _smallest(skeleton, marked)
+        found = _smallest(skeleton, marked, trials)
         if best is None or found[0] < best[0]:
             best = found
-    assert best is not None, "a tie has members"  # noqa: S101
-    return best
+    return best or _any_text(skeleton, colours)
 
 
 def _any_text(skeleton: _Skeleton, colours: list[int]) -> tuple[bytes, list[int]]:
-    """Follow the first member of every tie."""
+    """Break ties as they come: the members of a tie in their given order, one tie at a time."""
     while tied := _first_tie(colours):
-        colours = _mark(skeleton, colours, tied[0])
+        place = {node: index for index, node in enumerate(tied)}
+        count = len(colours)
+        colours = _refine(
+            skeleton,
+            [colour * count + place.get(node, 0) for node, colour in enumerate(colours)],
+        )
     return _write_down(skeleton, colours)
 
 
@@ -249,8 +196,3 @@ def _first_tie(colours: Sequence[int]) -> list[int]:
         groups.setdefault(colour, []).append(node)
     ties = [colour for colour, members in groups.items() if len(members) > 1]
     return groups[min(ties)] if ties else []
-
-
-def _mark(skeleton: _Skeleton, colours: list[int], member: int) -> list[int]:
-    """Tell one node apart from those that look like it, and what follows from that."""
-    return _refine(skeleton, [2 * colour - (node == member) for node, colour in enumerate(colours)])

@@ -9,10 +9,11 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hipdnn_registry.errors import GraphError
 
+from .content import node_content, tensor_content
 from .model import INT64_MAX
 from .rules import RULES, Wiring
 from .tensor import packed_strides, strides_overlap, uid_of
@@ -31,10 +32,14 @@ class Structure:
     Attributes:
         tensors: Every tensor by uid.
         wirings: The nodes with their tensors, in topological order.
+        tensor_contents: What each tensor says apart from its name and uid, as in `tensors`.
+        node_contents: What each node says apart from its name and uids, as in `wirings`.
     """
 
     tensors: dict[int, TensorAttributes]
     wirings: tuple[Wiring, ...]
+    tensor_contents: tuple[tuple[Any, ...], ...]
+    node_contents: tuple[tuple[Any, ...], ...]
 
 
 def validate_document(document: GraphDocument) -> Structure:
@@ -56,7 +61,12 @@ def validate_document(document: GraphDocument) -> Structure:
         for tensor in wiring.outputs.values():
             _check_tensor(tensor, written=True)
     document.nodes = [wiring.node for wiring in wirings]
-    return Structure(tensors=tensors, wirings=tuple(wirings))
+    return Structure(
+        tensors=tensors,
+        wirings=tuple(wirings),
+        tensor_contents=tuple(tensor_content(tensor) for tensor in tensors.values()),
+        node_contents=tuple(node_content(wiring.node) for wiring in wirings),
+    )
 
 
 def _index(document: GraphDocument) -> dict[int, TensorAttributes]:
@@ -101,7 +111,11 @@ def _wire(node: Node, tensors: dict[int, TensorAttributes]) -> Wiring:
             offsets = tensor.ragged_offset_tensor_uid
             if offsets is not None:  # a node that touches a ragged tensor reads its offsets
                 inputs[f"{port}.ragged_offset"] = tensors[offsets]
-    wiring = Wiring(node, inputs, outputs, _uids(inputs), _uids(outputs))
+    names = (
+        *(f"<{port}" for port in sorted(inputs)),
+        *(f">{port}" for port in sorted(outputs)),
+    )
+    wiring = Wiring(node, inputs, outputs, _uids(inputs), _uids(outputs), names)
     for kind, required, present in (
         ("input", node.required_inputs, inputs),
         ("output", node.required_outputs, outputs),
@@ -115,7 +129,11 @@ def _wire(node: Node, tensors: dict[int, TensorAttributes]) -> Wiring:
 
 
 def _uids(ports: dict[str, TensorAttributes]) -> tuple[tuple[str, int], ...]:
-    return tuple((port, uid_of(tensor)) for port, tensor in ports.items())
+    return tuple((port, uid_of(tensor)) for port, tensor in sorted(ports.items(), key=_port))
+
+
+def _port(item: tuple[str, TensorAttributes]) -> str:
+    return item[0]
 
 
 def _sort(wirings: list[Wiring]) -> list[Wiring]:

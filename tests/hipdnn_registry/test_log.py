@@ -99,11 +99,12 @@ def test_importing_imports_no_numpy_and_no_provider() -> None:
 
 def test_every_public_name_is_there_and_no_other() -> None:
     stub = (Path(hipdnn_registry.__file__).parent / "__init__.pyi").read_text()
-    for name in hipdnn_registry.__all__:
+    public = vars(hipdnn_registry)["__all__"]  # the stub that type checkers read has none
+    for name in public:
         assert getattr(hipdnn_registry, name) is not None
         assert name in dir(hipdnn_registry)
         assert f"{name} as {name}" in stub or name == "__version__"
-    assert stub.count(" as ") == len(hipdnn_registry.__all__) - 1
+    assert stub.count(" as ") == len(public) - 1
     with pytest.raises(AttributeError, match="no_such_name"):
         hipdnn_registry.no_such_name  # type: ignore[attr-defined]  # noqa: B018
     for name in ("engine_id", "Graph"):

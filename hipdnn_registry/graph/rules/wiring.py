@@ -26,6 +26,7 @@ class Wiring:
         outputs: The tensors that it writes, by port.
         input_uids: Port and uid of what it reads.
         output_uids: Port and uid of what it writes.
+        port_names: The ports of both.
     """
 
     node: Node
@@ -33,6 +34,7 @@ class Wiring:
     outputs: dict[str, TensorAttributes]
     input_uids: tuple[tuple[str, int], ...]
     output_uids: tuple[tuple[str, int], ...]
+    port_names: tuple[str, ...]
 
     def fail(self, rule: str, message: str, tensor: TensorAttributes | None = None) -> NoReturn:
         """Raise the `GraphError` that names this node and the tensor."""

@@ -103,10 +103,24 @@ def test_random_graphs_of_look_alikes(graph: Graph, seed: int) -> None:
     assert edges(graph, match) == edges(other, {uid: uid for uid in match.values()})
 
 
-def test_many_symmetric_branches_take_no_time() -> None:
-    graph = symmetric_graph(branches=24)  # 24! orders if symmetry went unnoticed
+@pytest.mark.parametrize("branches", [24, 200])
+def test_many_symmetric_branches_take_no_time(branches: int) -> None:
+    graph = symmetric_graph(branches)  # branches! orders if symmetry went unnoticed
     digest = graph.content_key.digest
     assert Graph.from_json(shuffled(graph.to_dict(), 7)).content_key.digest == digest
+
+
+def test_branches_of_many_lengths() -> None:
+    """Look-alikes at first sight, told apart only by what is far downstream."""
+    graph = new_graph()
+    x = graph.tensor(dims=[2])
+    for length in range(1, 25):
+        y = x
+        for _ in range(length):
+            y = graph.pointwise("neg", y)
+        y.set_output()
+    digest = graph.content_key.digest
+    assert Graph.from_json(shuffled(graph.to_dict(), 3)).content_key.digest == digest
 
 
 def _tensor(form: Form, name: str) -> Form:

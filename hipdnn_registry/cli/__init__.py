@@ -1,0 +1,5 @@
+"""The `hipdnn` command."""
+
+from .entry import main
+
+__all__ = ["main"]

@@ -1,0 +1,105 @@
+"""Where the `hipdnn` command starts, and how every error ends: one message and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from typing import TYPE_CHECKING
+
+import typer
+
+from hipdnn_registry.errors import HipdnnError, InvalidInputError
+
+from . import output
+from .app import app
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+DONE, FAILED, WRONG_INPUT = 0, 1, 2
+INTERRUPTED, PIPE_CLOSED = 130, 141  # what a shell reports for SIGINT and SIGPIPE
+
+_USAGE_ERROR: type = typer.BadParameter.__mro__[1]
+"""The base of all complaints about arguments; from `click` in older typers, then typer's own."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Args:
+        arguments: Without the program's name; `None`: those of the process.
+
+    Returns:
+        The exit code: 0 done, 1 the work failed, 2 the input is wrong, 130 interrupted, 141 the
+        reader of the output has gone.
+    """
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    output.prepare_streams()
+    try:
+        status = _run(given)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _abandon_stdout()
+        return PIPE_CLOSED
+    return status
+
+
+def _run(arguments: list[str]) -> int:
+    try:
+        status: object = app(arguments, prog_name="hipdnn", standalone_mode=False)
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:
+        raise
+    except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):  # how typer and rich take it
+            return PIPE_CLOSED
+        return _report(error, arguments)
+    except Exception as error:
+        return _report(error, arguments)
+    return status if isinstance(status, int) else DONE
+
+
+def _report(error: BaseException, arguments: list[str]) -> int:
+    """Say what went wrong. Options are looked up as typed: the error may be theirs."""
+    if "--traceback" in arguments:
+        traceback.print_exception(error)
+    message, status = _verdict(error, arguments)
+    if "--json" in arguments:
+        output.write_json({"error": output.error_data(error, message)})
+    output.complain(message)
+    return status
+
+
+def _verdict(error: BaseException, arguments: list[str]) -> tuple[str, int]:
+    if isinstance(error, _USAGE_ERROR):
+        message = error.format_message()  # type: ignore[attr-defined]  # found at run time
+        return message + _quoting_hint(arguments), WRONG_INPUT
+    if isinstance(error, HipdnnError):
+        status = WRONG_INPUT if isinstance(error, InvalidInputError) else FAILED
+        return output.message_of(error), status
+    if isinstance(error, MemoryError):
+        return f"out of memory: {error}", FAILED
+    message = (
+        f"unexpected {type(error).__name__}: {error}; this is a defect of hipdnn-registry or of a "
+        "provider: please report it with what 'hipdnn --traceback ...' prints"
+    )
+    return message, FAILED
+
+
+def _quoting_hint(arguments: list[str]) -> str:
+    if any(word.endswith("MIOpenDriver") for word in arguments):
+        return "; quote the MIOpenDriver line, so that it is one argument"
+    return ""
+
+
+def _abandon_stdout() -> None:
+    """Let the interpreter's last flush go nowhere instead of failing."""
+    try:
+        descriptor = sys.stdout.fileno()
+    except (OSError, ValueError):
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)
