@@ -43,14 +43,14 @@ def batchnorm_operation(wirings: tuple[Wiring, ...]) -> BatchNorm:
     """
     first, *rest = wirings
     if not rest:
-        return _single(first, {**first.inputs, **first.outputs}, None)
+        return batchnorm_of(first, {**first.inputs, **first.outputs}, None)
     if len(rest) == 1 and isinstance(rest[0].node, PointwiseNode):
         if isinstance(first.node, BatchnormBackwardNode):
             raise Unsupported(f"node '{rest[0].node.name}': nothing can follow a backward")
         (behind,) = rest
         check_intermediate(first.outputs["y"], behind)
         tensors = {**first.inputs, **first.outputs, "y": behind.outputs["out_0"]}
-        return _single(first, tensors, _fused_activation(behind, first))
+        return batchnorm_of(first, tensors, _fused_activation(behind, first))
     if len(rest) == 2 and isinstance(rest[1].node, BatchnormBackwardNode):
         return _backward_through_activation(first, rest[0], rest[1])
     raise Unsupported(
@@ -121,12 +121,17 @@ def _backward_through_activation(
         "dy": activation.inputs["in_0"],
         **backward.outputs,
     }
-    return _single(backward, tensors, activation_descriptor)
+    return batchnorm_of(backward, tensors, activation_descriptor)
 
 
-def _single(
+def batchnorm_of(
     wiring: Wiring, tensors: Mapping[str, TensorAttributes], activation: Activation | None
 ) -> BatchNorm:
+    """Return a node's batch normalization of these tensors by port.
+
+    Raises:
+        Unsupported: The reason; names the node or the tensor.
+    """
     node = wiring.node
     if any(port.startswith("peer_stats") for port in tensors):
         raise Unsupported(f"node '{node.name}': MIOpen has no statistics of peers")

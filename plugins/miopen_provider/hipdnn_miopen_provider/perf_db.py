@@ -10,6 +10,8 @@ The keys come in two styles, both seen in files that MIOpen 3.5.1 wrote:
 
 - find-db, ``-`` between the fields: ``8-16-20-3x5-4-16-18-2-1x1-1x1-1x1-0-NCHW-FP32-F_g2``
 - perf-db, ``x`` between them: ``2x8x16x20x1x3x5x1x4x2x1x1x0x1x1x0x1x1x0x0x2xNCHWxFP32xF``
+
+`record_keys` writes them; fusions' find-db has a third style, described there.
 """
 
 from __future__ import annotations
@@ -139,7 +141,7 @@ class Database:
         """
         if self.kind is not DbKind.FIND:
             raise ValueError(f"{self.path.name} is a perf-db, its values are parameters")
-        return {solver: _find_value(value) for solver, value in self.records[key].items()}
+        return {solver: parse_find_value(value) for solver, value in self.records[key].items()}
 
 
 def user_db_folder() -> Path:
@@ -176,12 +178,40 @@ def parse_records(text: str) -> dict[str, dict[str, str]]:
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
-        key, equals, values = line.partition("=")
-        pairs = [pair.partition(":") for pair in values.split(";") if pair]
-        if not equals or not key or any(not colon for _, colon, _ in pairs):
-            raise ValueError(f"line {number} is not KEY=SOLVER:VALUE;...: {line[:80]!r}")
-        records[key] = {solver: value for solver, _, value in pairs}
+        try:
+            key, record = parse_record(line)
+        except ValueError as error:
+            raise ValueError(f"line {number} is {error}") from None
+        records[key] = record
     return records
+
+
+def parse_record(line: str) -> tuple[str, dict[str, str]]:
+    """Parse one line: its key, and solver -> value.
+
+    Raises:
+        ValueError: It is not a record.
+    """
+    key, equals, values = line.partition("=")
+    pairs = [pair.partition(":") for pair in values.split(";") if pair]
+    if not equals or not key or any(not colon for _, colon, _ in pairs):
+        raise ValueError(f"not KEY=SOLVER:VALUE;...: {line[:80]!r}")
+    return key, {solver: value for solver, _, value in pairs}
+
+
+def parse_find_value(text: str) -> FindValue:
+    """Decode a find-db value.
+
+    Raises:
+        ValueError: It has another form.
+    """
+    try:
+        milliseconds, workspace_size, algorithm = text.split(",")
+        return FindValue(float(milliseconds), int(workspace_size), algorithm)
+    except ValueError as error:
+        raise ValueError(
+            f"not a find-db value (time,workspace,algorithm): {text[:80]!r}"
+        ) from error
 
 
 def parse_convolution_key(key: str) -> ConvolutionKey:
@@ -287,11 +317,3 @@ def _decode_perf_key(key: str) -> ConvolutionKey | None:
 
 def _numbers(text: str, separator: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(separator))
-
-
-def _find_value(text: str) -> FindValue:
-    try:
-        milliseconds, workspace_size, algorithm = text.split(",")
-        return FindValue(float(milliseconds), int(workspace_size), algorithm)
-    except ValueError as error:
-        raise ValueError(f"not a find-db value (time,workspace,algorithm): {text!r}") from error

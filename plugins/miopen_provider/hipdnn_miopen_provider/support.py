@@ -116,7 +116,7 @@ def _check_graph(graph: Graph) -> None:
 def _convolution_operation(wirings: tuple[Wiring, ...]) -> Operation:
     first, *rest = wirings
     if not rest:
-        return _convolution(first, first.outputs.get("y"))
+        return convolution_of(first, first.outputs.get("y"))
     if not isinstance(first.node, ConvolutionFwdNode):
         raise Unsupported(f"node '{rest[0].node.name}': MIOpen fuses forward convolutions only")
     result, bias, activation = first.outputs["y"], None, None
@@ -134,7 +134,7 @@ def _convolution_operation(wirings: tuple[Wiring, ...]) -> Operation:
                 f"activation ({', '.join(sorted(ACTIVATIONS))}), each once"
             )
         result = wiring.outputs["out_0"]
-    plain = _convolution(first, result)
+    plain = convolution_of(first, result)
     return FusedConvolution(plain, _bias(rest[0], bias, result), activation)
 
 
@@ -161,8 +161,12 @@ def _bias(
     return uid(bias), specs([y, bias])[1]
 
 
-def _convolution(wiring: Wiring, result: TensorAttributes | None) -> Convolution:
-    """Return a convolution; `result` stands for y where that is not stored."""
+def convolution_of(wiring: Wiring, result: TensorAttributes | None) -> Convolution:
+    """Return a node's convolution; `result` stands for y where that is not stored.
+
+    Raises:
+        Unsupported: The reason; names the node or the tensor.
+    """
     node = cast("ConvolutionNode", wiring.node)
     direction, ports = _CONVOLUTIONS[type(node)]
     found = {**wiring.inputs, **wiring.outputs}
