@@ -19,7 +19,12 @@ PathOption = Annotated[
     Path | None,
     typer.Option("--path", metavar="FOLDER", show_default=False, help="Folder of the databases."),
 ]
-SideArgument = Annotated[Path, typer.Argument(show_default=False, help="File or folder.")]
+BeforeArgument = Annotated[
+    Path, typer.Argument(metavar="BEFORE", show_default=False, help="File or folder.")
+]
+AfterArgument = Annotated[
+    Path, typer.Argument(metavar="AFTER", show_default=False, help="Another of the same kind.")
+]
 
 
 @app.callback(
@@ -57,7 +62,7 @@ def show(graph: GraphArgument, path: PathOption = None, as_json: JsonOption = Fa
 
 
 @app.command(epilog=epilog("hipdnn perf-db diff before.udb.txt after.udb.txt", text=""))
-def diff(before: SideArgument, after: SideArgument, as_json: JsonOption = False) -> None:
+def diff(before: BeforeArgument, after: AfterArgument, as_json: JsonOption = False) -> None:
     """Compare two files, or two folders file by file.
 
     The exit code is 0 whether or not they differ.

@@ -137,11 +137,12 @@ def _view(
             continue
         only = " (only after)" if before is None else " (only before)" if after is None else ""
         parts.append(Text(f"{name}{only}", style="bold"))
+        find = all(f.name.kind and f.name.kind.is_find for f in pairs[name] if f)
         for key in dict.fromkeys(change.key for change in changes[name]):
             problem = problem_text(key)
             parts.append(facts([("problem", problem)] * (problem != key) + [("key", key)]))
             rows = [
-                (c.verb, c.solver, _value(c.before), _value(c.after))
+                (c.verb, c.solver, _value(c.before, find=find), _value(c.after, find=find))
                 for c in changes[name]
                 if c.key == key
             ]
@@ -152,13 +153,10 @@ def _view(
     return Group(*parts)
 
 
-def _value(text: str | None) -> str:
-    if text is None:
-        return ""
-    try:
-        value = parse_find_value(text)
-    except ValueError:  # parameters
-        return text
+def _value(text: str | None, *, find: bool) -> str:
+    if text is None or not find:
+        return text or ""
+    value = parse_find_value(text)
     workspace = size_text(value.workspace_size)
     return f"{value.milliseconds:.4g} ms, workspace {workspace}, {value.algorithm}"
 
