@@ -16,6 +16,8 @@ A provider package names a module (or any object) that has the hook in the entry
         return AcmeProvider()
 
 Discovery calls hooks; planning and execution never do.
+
+A package may also add commands to `hipdnn`: see `hipdnn_registry.cli.contributed`.
 """
 
 from __future__ import annotations

@@ -10,10 +10,13 @@ import typer
 
 from hipdnn_registry import __version__
 
+from .contributed import CommandGroup
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 app = typer.Typer(
+    cls=CommandGroup,
     add_completion=False,
     rich_markup_mode=None,  # help is plain text: it starts quickly and survives a pipe
     pretty_exceptions_enable=False,
@@ -30,7 +33,13 @@ from stdin, or a MIOpenDriver line in quotes, typed or as MIOPEN_ENABLE_LOGGING_
 line that asks for several directions gives several graphs; each is reported on its own."""
 
 
-def _epilog(*examples: str, text: str = _GRAPH_FORMS) -> str:
+def epilog(*examples: str, text: str = _GRAPH_FORMS) -> str:
+    """Return the end of a command's help: examples and exit codes.
+
+    Args:
+        examples: Command lines.
+        text: What comes before them; by default the forms of a GRAPH argument.
+    """
     shown = "\n".join(f"  {example}" for example in examples)
     return f"{text}\n\n\b\nExamples:\n{shown}\n\n{_EXIT_CODES}"
 
@@ -72,7 +81,7 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback(
     invoke_without_command=True,
-    epilog=_epilog(
+    epilog=epilog(
         "hipdnn providers",
         f"hipdnn run {_LINE} --check",
         "hipdnn explain graph.json",
@@ -98,7 +107,7 @@ def root(
         typer.echo(context.get_help())
 
 
-@app.command(epilog=_epilog("hipdnn providers", "hipdnn providers --json", text=""))
+@app.command(epilog=epilog("hipdnn providers", "hipdnn providers --json", text=""))
 def providers(as_json: JsonOption = False) -> None:
     """List the providers found: loaded, unavailable, broken or blocked."""
     from .output import publish
@@ -107,7 +116,7 @@ def providers(as_json: JsonOption = False) -> None:
     publish(providers_report, as_json=as_json)
 
 
-@app.command(epilog=_epilog(f"hipdnn engines {_LINE}", "hipdnn engines graph.json --json"))
+@app.command(epilog=epilog(f"hipdnn engines {_LINE}", "hipdnn engines graph.json --json"))
 def engines(graph: GraphArgument, as_json: JsonOption = False) -> None:
     """List the engines that serve a graph, best first.
 
@@ -119,7 +128,7 @@ def engines(graph: GraphArgument, as_json: JsonOption = False) -> None:
     publish_each(graph, engines_report, as_json=as_json)
 
 
-@app.command(epilog=_epilog(f"hipdnn explain {_LINE}", "hipdnn explain - < graph.json"))
+@app.command(epilog=epilog(f"hipdnn explain {_LINE}", "hipdnn explain - < graph.json"))
 def explain(graph: GraphArgument, as_json: JsonOption = False) -> None:
     """Show every engine's answer to a graph, with its reason.
 
@@ -132,7 +141,7 @@ def explain(graph: GraphArgument, as_json: JsonOption = False) -> None:
 
 
 @app.command(
-    epilog=_epilog(f"hipdnn knobs {_LINE}", "hipdnn knobs graph.json --engine CPU_GEMM_ENGINE")
+    epilog=epilog(f"hipdnn knobs {_LINE}", "hipdnn knobs graph.json --engine CPU_GEMM_ENGINE")
 )
 def knobs(graph: GraphArgument, engine: EngineOption = None, as_json: JsonOption = False) -> None:
     """List what can be set on the engines that serve a graph."""
@@ -144,7 +153,7 @@ def knobs(graph: GraphArgument, engine: EngineOption = None, as_json: JsonOption
 
 
 @app.command(
-    epilog=_epilog(
+    epilog=epilog(
         f"hipdnn run {_LINE} --check",
         "hipdnn run graph.json --engine CPU_GEMM_ENGINE --knob global.benchmarking=1",
         "hipdnn run graph.json --seed 7 --repeat 20 --json",
@@ -204,7 +213,7 @@ def run(
     publish_each(graph, partial(run_report, options=options), as_json=as_json)
 
 
-@app.command(epilog=_epilog(f"hipdnn show {_LINE}", "hipdnn show --json graph.json"))
+@app.command(epilog=epilog(f"hipdnn show {_LINE}", "hipdnn show --json graph.json"))
 def show(graph: GraphArgument, as_json: JsonOption = False) -> None:
     """Draw a graph as a tree of nodes and their tensors.
 
@@ -216,7 +225,7 @@ def show(graph: GraphArgument, as_json: JsonOption = False) -> None:
     publish_each(graph, show_report, as_json=as_json)
 
 
-@app.command(epilog=_epilog("hipdnn versions", text=""))
+@app.command(epilog=epilog("hipdnn versions", text=""))
 def versions(as_json: JsonOption = False) -> None:
     """Print what a bug report should say of this installation."""
     from .output import publish

@@ -123,6 +123,11 @@ def complain(message: str) -> None:
     _console(sys.stderr).print(Text.assemble(("error:", "bold red"), " ", shown), soft_wrap=True)
 
 
+def warn(message: str) -> None:
+    """Write one `warning:` line to stderr."""
+    typer.echo(f"warning: {plain(message)}", err=True)
+
+
 def plain(text: str, *, keep: str = "") -> str:
     """Escape what is not printable: a graph's names may be anybody's."""
     return "".join(

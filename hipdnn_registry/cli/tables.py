@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich import box
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
-
 from .output import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rich.console import RenderableType
+    from rich.table import Table
+    from rich.text import Text
 
     Cell = str | Text
 
@@ -27,6 +24,9 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, right: str 
         rows: Cells.
         right: Headings, separated by commas, of the columns that are flush right.
     """
+    from rich import box
+    from rich.table import Table
+
     result = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     flush_right = set(right.split(","))
     for column in columns:
@@ -40,6 +40,9 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, right: str 
 
 def facts(rows: Iterable[tuple[str, Cell]]) -> RenderableType:
     """Return labelled values one below the other, indented; a repeated label is not repeated."""
+    from rich.padding import Padding
+    from rich.table import Table
+
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True, style="dim")
     grid.add_column(overflow="fold")
@@ -52,6 +55,8 @@ def facts(rows: Iterable[tuple[str, Cell]]) -> RenderableType:
 
 def note(text: str) -> Text:
     """Return a line that the reader should not miss."""
+    from rich.text import Text
+
     return Text(f"note: {plain(text)}", style="yellow")
 
 

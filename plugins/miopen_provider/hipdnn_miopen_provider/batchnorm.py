@@ -1,0 +1,272 @@
+"""Batch normalization: training, inference and backward, each possibly with an activation.
+
+A batchnorm call tunes by itself, on a handle's first call of a problem. So that call is made when
+the plan is built, on scratch buffers, and every later one finds the kernels of the first.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from hipdnn_miopen_provider.convolution import TYPE_NAMES
+from hipdnn_miopen_provider.native import (
+    NO_MEMORY,
+    ActivationDescriptor,
+    ActivationMode,
+    BatchNormMode,
+    BatchNormProblem,
+    DeviceBuffer,
+    RunningStatistics,
+    TuningPolicy,
+    batchnorm,
+    pointwise,
+)
+from hipdnn_miopen_provider.operation import (
+    Compilation,
+    Launcher,
+    Operation,
+    WorkspaceNeed,
+    scratch,
+)
+from hipdnn_miopen_provider.perf_db import BatchNormKey
+from hipdnn_miopen_provider.tensors import is_channels_last
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from contextlib import ExitStack
+
+    from hipdnn_miopen_provider.activation import Activation
+    from hipdnn_miopen_provider.native import DeviceMemory, Handle
+    from hipdnn_miopen_provider.operation import Run
+    from hipdnn_miopen_provider.perf_db import ConvolutionKey
+    from hipdnn_miopen_provider.tensors import TensorSpec
+
+    _Enqueue = Callable[[Mapping[str, DeviceMemory], DeviceMemory], None]
+
+BACKWARD_EPSILON = 1e-5
+"""Of a backward without saved statistics: hipDNN's schema has no epsilon there."""
+
+_IMAGES = frozenset({"x", "y", "dx", "dy"})
+
+
+@dataclass(frozen=True)
+class _Call:
+    """What a call is prepared of; `owned` keeps what else it needs."""
+
+    owned: ExitStack
+    handle: Handle
+    problem: BatchNormProblem
+    activation: ActivationDescriptor | None
+
+
+@dataclass(frozen=True)
+class BatchNorm(Operation):
+    """What the three directions share.
+
+    Attributes:
+        mode: Per channel (spatial) or per activation.
+        x: Also the type and layout of y, dx and dy.
+        statistics: Of scale, bias, their gradients and every statistic; always float.
+        ports: Uid by port.
+        activation: What follows y, or in backward what y was followed by.
+    """
+
+    mode: BatchNormMode
+    x: TensorSpec
+    statistics: TensorSpec
+    ports: Mapping[str, int]
+    activation: Activation | None
+    direction: ClassVar[str]
+
+    @property
+    def tensors(self) -> Mapping[int, TensorSpec]:
+        """The tensors on the ports by uid."""
+        return {
+            uid: self.x if port in _IMAGES else self.statistics for port, uid in self.ports.items()
+        }
+
+    def concerns(self, key: ConvolutionKey | BatchNormKey) -> bool:
+        """Whether a record has this problem's numbers; an activation is not among them."""
+        return isinstance(key, BatchNormKey) and key == self.database_key
+
+    @property
+    def database_key(self) -> BatchNormKey:
+        """The key of this problem's record. MIOpen folds D and H into one, NDHWC into NHWC."""
+        batch, channels, *spatial = self.x.dims
+        if len(spatial) == 3:
+            spatial = [spatial[0] * spatial[1], spatial[2]]
+        training = self.direction == "Trn"
+        return BatchNormKey(
+            dims=(batch, channels, *spatial),
+            saves=training and "mean" in self.ports,
+            updates_running=training and "next_running_mean" in self.ports,
+            uses_saved=not training and "mean" in self.ports,
+            layout="NHWC" if is_channels_last(self.x) else "NCHW",
+            direction=self.direction,
+            dtype=TYPE_NAMES[self.x.dtype.name],
+        )
+
+    def compile(self, compilation: Compilation) -> Launcher:
+        """Make the first call on a fresh handle under the policy: it searches if that says so."""
+        owned, handle = compilation.owned, compilation.new_handle()
+        x, statistics = (owned.enter_context(s.describe()) for s in (self.x, self.statistics))
+        problem = BatchNormProblem(self.mode, x, statistics)
+        activation = None
+        if self.activation is not None:
+            activation = owned.enter_context(self.activation.describe())
+        enqueue = self._prepare(_Call(owned, handle, problem, activation))
+        launcher = _BatchNormLauncher(self, handle, enqueue)
+        with (
+            scratch(self.sizes) as buffers,
+            DeviceBuffer(launcher.workspace_size) as workspace,
+            compilation.under_policy(handle),
+        ):
+            launcher.bind(buffers)(workspace)
+        if self.tunable and compilation.order.policy is TuningPolicy.DB_UPDATE:
+            compilation.notes.append(
+                "DbUpdate does nothing for batch normalization in MIOpen: its call has no "
+                "exhaustive-search flag. Use SearchDbUpdate (4) to tune and write"
+            )
+        return launcher
+
+    @property
+    def workspace_size(self) -> int:
+        """Bytes of workspace; MIOpen's own calls need none."""
+        return 0
+
+    def workspace(self, handle: Handle, *, deterministic: bool) -> WorkspaceNeed:
+        """Return the same need for every policy."""
+        del handle, deterministic
+        return WorkspaceNeed(self.workspace_size, self.workspace_size, self.workspace_size)
+
+    @abstractmethod
+    def _prepare(self, call: _Call) -> _Enqueue:
+        """Return the function that makes the call on buffers by port."""
+
+
+class _BatchNormLauncher(Launcher):
+    def __init__(self, operation: BatchNorm, handle: Handle, enqueue: _Enqueue) -> None:
+        self.handles = (handle,)
+        self.workspace_size = operation.workspace_size
+        self._ports = tuple(operation.ports.items())
+        self._enqueue = enqueue
+
+    def bind(self, memory: Mapping[int, DeviceMemory]) -> Run:
+        ports, enqueue = {port: memory[uid] for port, uid in self._ports}, self._enqueue
+        return lambda workspace: enqueue(ports, workspace)
+
+
+@dataclass(frozen=True)
+class BatchNormTraining(BatchNorm):
+    """Normalizes by the batch's own statistics; running ones are kept if the ports are there."""
+
+    epsilon: float
+    momentum: float
+    name: ClassVar[str] = "batchnorm training"
+    direction: ClassVar[str] = "Trn"
+
+    @property
+    def tunable(self) -> bool:
+        """Spatial mode has solvers to tune."""
+        return self.mode is BatchNormMode.Spatial
+
+    def _prepare(self, call: _Call) -> _Enqueue:
+        run = batchnorm.TrainingRunner(
+            call.handle,
+            call.problem,
+            epsilon=self.epsilon,
+            momentum=self.momentum,
+            activation=call.activation,
+        )
+        keeps_running = "next_running_mean" in self.ports
+
+        def enqueue(on: Mapping[str, DeviceMemory], _: DeviceMemory) -> None:
+            running = None
+            if keeps_running:
+                running = RunningStatistics(
+                    on["prev_running_mean"],
+                    on["prev_running_variance"],
+                    on["next_running_mean"],
+                    on["next_running_variance"],
+                )
+            run(
+                *(on["x"], on["y"], on["scale"], on["bias"]),
+                running=running,
+                save_mean=on.get("mean", NO_MEMORY),
+                save_inverse_variance=on.get("inv_variance", NO_MEMORY),
+            )
+
+        return enqueue
+
+
+@dataclass(frozen=True)
+class BatchNormInference(BatchNorm):
+    """Normalizes by given statistics: mean and variance, or mean and inverse variance.
+
+    MIOpen takes the variance only. From the inverse one, 1 / sqrt(variance + epsilon), the
+    workspace gets x**-2, and MIOpen is called with an epsilon of 0.
+    """
+
+    epsilon: float
+    name: ClassVar[str] = "batchnorm inference"
+    direction: ClassVar[str] = "Inf"
+
+    @property
+    def workspace_size(self) -> int:
+        """The variance, where the graph has the inverse one."""
+        return self.statistics.nbytes if "inv_variance" in self.ports else 0
+
+    def _prepare(self, call: _Call) -> _Enqueue:
+        inverse = "inv_variance" in self.ports
+        epsilon = 0.0 if inverse else self.epsilon
+        run = batchnorm.InferenceRunner(
+            call.handle, call.problem, epsilon=epsilon, activation=call.activation
+        )
+        if not inverse:
+
+            def enqueue(on: Mapping[str, DeviceMemory], _: DeviceMemory) -> None:
+                parameters = (on["scale"], on["bias"], on["mean"], on["variance"])
+                run(on["x"], on["y"], *parameters)
+
+            return enqueue
+        power = (0.0, 1.0, -2.0)  # of alpha plus beta times x, the gamma-th power
+        invert = call.owned.enter_context(ActivationDescriptor(ActivationMode.POWER, *power))
+        handle, statistics = call.handle, call.problem.statistics
+
+        def enqueue_inverse(on: Mapping[str, DeviceMemory], workspace: DeviceMemory) -> None:
+            pointwise.activation_forward(
+                handle, invert, (statistics, on["inv_variance"]), (statistics, workspace)
+            )
+            run(on["x"], on["y"], on["scale"], on["bias"], on["mean"], workspace)
+
+        return enqueue_inverse
+
+
+@dataclass(frozen=True)
+class BatchNormBackward(BatchNorm):
+    """Gradients of x, scale and bias; without saved statistics MIOpen computes them again."""
+
+    name: ClassVar[str] = "batchnorm backward"
+    direction: ClassVar[str] = "Bwd"
+
+    @property
+    def tunable(self) -> bool:
+        """Spatial mode has solvers to tune."""
+        return self.mode is BatchNormMode.Spatial
+
+    def _prepare(self, call: _Call) -> _Enqueue:
+        run = batchnorm.BackwardRunner(
+            call.handle, call.problem, epsilon=BACKWARD_EPSILON, activation=call.activation
+        )
+
+        def enqueue(on: Mapping[str, DeviceMemory], _: DeviceMemory) -> None:
+            run(
+                *(on["x"], on["dy"], on["dx"], on["scale"], on["dscale"], on["dbias"]),
+                saved_mean=on.get("mean", NO_MEMORY),
+                saved_inverse_variance=on.get("inv_variance", NO_MEMORY),
+                bias=on.get("bias", NO_MEMORY),
+            )
+
+        return enqueue

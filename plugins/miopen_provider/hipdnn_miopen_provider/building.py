@@ -1,0 +1,86 @@
+"""From an operation and an order to a plan: everything that happens when a plan is created."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from hipdnn_miopen_provider.native import NativeError, hip
+from hipdnn_miopen_provider.operation import Compilation
+from hipdnn_miopen_provider.plan import MiopenPlan
+from hipdnn_miopen_provider.progress import reported
+from hipdnn_miopen_provider.records import Snapshot
+from hipdnn_registry import ExecutionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from hipdnn_miopen_provider.operation import BuildOrder, Launcher, Operation
+    from hipdnn_miopen_provider.progress import TuningProgress
+
+
+def build_plan(
+    operation: Operation,
+    order: BuildOrder,
+    ordinal: int,
+    *,
+    what: str,
+    notes: Sequence[str] = (),
+    on_progress: Callable[[TuningProgress], None] | None = None,
+) -> MiopenPlan:
+    """Build a plan on a device. On failure nothing is left, apart from what MIOpen wrote to disk.
+
+    Takes device memory for one set of the operation's tensors and the workspace that MIOpen asks
+    for (a fused graph's parts one after the other), all given back before the return.
+
+    Args:
+        operation: What to compute.
+        order: How to build it.
+        ordinal: The device.
+        what: Operation, graph and policy, for messages.
+        notes: Sentences that the plan's own are added to.
+        on_progress: Told about the tuning, if the order is to tune.
+
+    Raises:
+        ExecutionError: MIOpen or HIP failed, or no solver fits; says what the perf-db has gained
+            or lost by then.
+    """
+    with hip.on_device(ordinal), ExitStack() as owned:
+        compilation = Compilation(order, owned)
+        changes = ""
+        if order.tunes:
+            with reported(what, on_progress) as details, recorded(operation, details):
+                launcher = _compile(operation, compilation, what)
+            (changes,) = details
+        else:
+            launcher = _compile(operation, compilation, what)
+        kept = owned.pop_all()
+    told = [*notes, *(f"solver: {solver}" for solver in compilation.solvers)]
+    told += [f"workspace: {launcher.workspace_size} bytes", *compilation.notes]
+    if changes:
+        told.append(changes)
+    return MiopenPlan(launcher, operation.sizes, kept, ordinal, tuple(told))
+
+
+@contextmanager
+def recorded(operation: Operation, details: list[str]) -> Iterator[None]:
+    """Append what a block changed in the perf-db to `details`; an error says it too."""
+    before = Snapshot.take(operation)
+    try:
+        yield
+    except ExecutionError as error:
+        left = before.changes(Snapshot.take(operation))
+        error.args = (f"{error}; MIOpen left the user's perf-db with {left}",)
+        raise
+    except BaseException as error:
+        left = before.changes(Snapshot.take(operation))
+        error.add_note(f"MIOpen left the user's perf-db with {left}")
+        raise
+    details.append(f"user perf-db: {before.changes(Snapshot.take(operation))}")
+
+
+def _compile(operation: Operation, compilation: Compilation, what: str) -> Launcher:
+    try:
+        return operation.compile(compilation)
+    except NativeError as error:
+        raise ExecutionError(f"{what}: {error}") from error

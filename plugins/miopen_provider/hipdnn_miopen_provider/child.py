@@ -1,0 +1,189 @@
+"""Tuning in a child process, because a search can end the process that runs it.
+
+MIOpen lets an exception escape from a search (a kernel that does not compile is enough), which
+ends in `std::terminate`. A child takes that; what it recorded in the perf-db is used by the parent,
+whose own build then searches nothing.
+
+The child is a new Python (never a fork: HIP does not survive one), started as `sys.executable`, so
+that it runs in the same environment and through the same loader.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hipdnn_miopen_provider.building import build_plan
+from hipdnn_miopen_provider.native import FindMode, TuningPolicy
+from hipdnn_miopen_provider.operation import BuildOrder
+from hipdnn_miopen_provider.support import operation_of
+from hipdnn_registry import ExecutionError, Graph, HipdnnError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TUNE_IN_SUBPROCESS = "HIPDNN_MIOPEN_TUNE_IN_SUBPROCESS"
+"""On: plans are tuned in child processes."""
+
+TUNE_TIME_LIMIT = "HIPDNN_MIOPEN_TUNE_TIME_LIMIT"
+"""Seconds that a child may take; a positive number."""
+
+DEFAULT_TIME_LIMIT = 7200.0
+"""Seconds; MIOpen itself gives one solver that much (MIOPEN_TUNING_TIME_MS_MAX)."""
+
+_INFO = 5
+"""MIOPEN_LOG_LEVEL at which a search names its solver."""
+
+_SEARCHES = re.compile(r"Search Start: \S+ : ([^\s,]+)")
+
+
+class TuningError(ExecutionError):
+    """A child process failed to tune a plan.
+
+    Attributes:
+        signal: The signal that ended it, if one did.
+        solver: The solver that was being searched, if the log names one.
+        log: What the child and MIOpen in it wrote; kept.
+    """
+
+    signal: signal.Signals | None = None
+    solver: str | None = None
+    log: Path | None = None
+
+
+def order_after_tuning(order: BuildOrder) -> BuildOrder:
+    """Return the order by which the parent builds from the child's record.
+
+    Policy None uses a record; NORMAL find mode, because the default one would not look at it where
+    the find-db knows the problem.
+    """
+    policy = None if order.policy is None else TuningPolicy.NONE
+    return replace(order, policy=policy, find_mode=FindMode.Normal, exhaustive=False)
+
+
+def tune_in_child(
+    graph: Graph, order: BuildOrder, ordinal: int, *, what: str, time_limit: float
+) -> float:
+    """Build a plan in a child process and throw it away; its record stays.
+
+    Args:
+        graph: The graph.
+        order: How to build it.
+        ordinal: The device.
+        what: Operation, graph and policy, for messages.
+        time_limit: Seconds after which the child is killed.
+
+    Returns:
+        How many seconds it took.
+
+    Raises:
+        TuningError: It crashed, failed or took too long.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="hipdnn-miopen-tuning-"))
+    request = folder / "request.json"
+    request.write_text(
+        json.dumps({"graph": graph.to_dict(), "ordinal": ordinal, "order": asdict(order)})
+    )
+    start = time.perf_counter()
+    log = folder / "log"
+    try:
+        with log.open("wb") as output:
+            child = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+                [sys.executable, "-m", __name__, str(request)],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=_environment(os.environ),
+            )
+            with child:
+                try:
+                    code = child.wait(time_limit)
+                except BaseException:  # too long, or interrupted: then there is no use in it
+                    child.kill()
+                    raise
+    except subprocess.TimeoutExpired:
+        raise _failure(what, f"took longer than {time_limit:g} s and was killed", log) from None
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    seconds = time.perf_counter() - start
+    if code < 0:
+        error = _failure(what, f"was ended by {_signal(code).name} after {seconds:.1f} s", log)
+        error.signal = _signal(code)
+        raise error
+    if code:
+        raise _failure(what, f"failed after {seconds:.1f} s: {_last_line(log)}", log)
+    shutil.rmtree(folder, ignore_errors=True)
+    return seconds
+
+
+def _environment(variables: Mapping[str, str]) -> dict[str, str]:
+    level = variables.get("MIOPEN_LOG_LEVEL", "")
+    verbose = level.isdigit() and int(level) > _INFO
+    return {
+        **variables,
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "MIOPEN_LOG_LEVEL": level if verbose else str(_INFO),
+    }
+
+
+def _failure(what: str, how: str, log: Path) -> TuningError:
+    solvers = _SEARCHES.findall(log.read_text(errors="replace"))
+    where = f" while it searched {solvers[-1]}" if solvers else ""
+    error = TuningError(f"{what}: the child process {how}{where}; its log is kept in {log}")
+    error.solver = solvers[-1] if solvers else None
+    error.log = log
+    return error
+
+
+def _signal(code: int) -> signal.Signals:
+    return signal.Signals(-code)
+
+
+def _last_line(log: Path) -> str:
+    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    return lines[-1] if lines else "without a word"
+
+
+def main(request: Path) -> int:
+    """Tune what a parent asks for: what the child runs.
+
+    Args:
+        request: File with the graph, the device and the order.
+
+    Returns:
+        Exit code: 0, or 1 with the reason as the last line of the output.
+    """
+    asked: dict[str, Any] = json.loads(request.read_text())
+    order = _read_order(asked["order"])
+    try:
+        graph = Graph.from_json(asked["graph"])
+        operation = operation_of(graph, deterministic=order.deterministic)
+        build_plan(operation, order, asked["ordinal"], what="tuning")
+    except HipdnnError as error:
+        print(f"{type(error).__name__}: {error}", flush=True)
+        return 1
+    return 0
+
+
+def _read_order(fields: dict[str, Any]) -> BuildOrder:
+    policy, mode = fields.pop("policy"), fields.pop("find_mode")
+    return BuildOrder(
+        policy=None if policy is None else TuningPolicy(policy),
+        find_mode=None if mode is None else FindMode(mode),
+        **fields,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

@@ -1,0 +1,214 @@
+"""Convolutions: forward, backward data and backward weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from hipdnn_miopen_provider.native import (
+    ConvolutionAttribute,
+    ConvolutionBuffers,
+    ConvolutionDescriptor,
+    ConvolutionProblem,
+    ConvolutionRunner,
+    DeviceBuffer,
+    Direction,
+    FindMode,
+    MissingSymbolError,
+    convolution,
+)
+from hipdnn_miopen_provider.operation import (
+    Compilation,
+    Launcher,
+    Operation,
+    WorkspaceNeed,
+    scratch,
+)
+from hipdnn_miopen_provider.perf_db import ConvolutionKey
+from hipdnn_miopen_provider.tensors import Unsupported, layout_name
+from hipdnn_registry import ExecutionError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from contextlib import ExitStack
+
+    from hipdnn_miopen_provider.native import DeviceMemory, FindResult, Handle
+    from hipdnn_miopen_provider.operation import Run
+    from hipdnn_miopen_provider.perf_db import BatchNormKey
+    from hipdnn_miopen_provider.tensors import TensorSpec
+
+TYPE_NAMES = {"Float": "FP32", "Half": "FP16", "BFloat16": "BF16"}
+"""MIOpen's names of the types in its databases."""
+
+_LETTERS = {
+    Direction.FORWARD: "F",
+    Direction.BACKWARD_DATA: "B",
+    Direction.BACKWARD_WEIGHTS: "W",
+}
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """How the filter moves; one entry for each spatial dimension."""
+
+    padding: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    groups: int
+
+
+@dataclass(frozen=True)
+class Convolution(Operation):
+    """One convolution. For the backward directions y is dy, and x or w is the result.
+
+    Attributes:
+        direction: Which of the three.
+        x: [N, C, spatial...].
+        w: [K, C/groups, spatial...].
+        y: [N, K, spatial...].
+        uids: Uids of x, w and y.
+        geometry: How the filter moves.
+    """
+
+    direction: Direction
+    x: TensorSpec
+    w: TensorSpec
+    y: TensorSpec
+    uids: tuple[int, int, int]
+    geometry: Geometry
+    name: ClassVar[str] = "convolution"
+    has_workspace_limit: ClassVar[bool] = True
+    exhaustive_find: ClassVar[bool] = True
+
+    @property
+    def tensors(self) -> Mapping[int, TensorSpec]:
+        """x, w and y by uid."""
+        return dict(zip(self.uids, (self.x, self.w, self.y), strict=True))
+
+    def describe(
+        self, owner: ExitStack, find_mode: FindMode | None, *, deterministic: bool
+    ) -> ConvolutionProblem:
+        """Make the descriptors, owned by `owner`."""
+        x, w, y = (owner.enter_context(spec.describe()) for spec in (self.x, self.w, self.y))
+        geometry = self.geometry
+        descriptor = owner.enter_context(
+            ConvolutionDescriptor(
+                geometry.padding, geometry.strides, geometry.dilations, groups=geometry.groups
+            )
+        )
+        if deterministic:
+            descriptor.set_attribute(ConvolutionAttribute.Deterministic, 1)
+        if find_mode is not None:  # before the workspace is asked for: that depends on it
+            descriptor.find_mode = find_mode
+        return ConvolutionProblem(self.direction, x, w, y, descriptor)
+
+    def workspace(self, handle: Handle, *, deterministic: bool) -> WorkspaceNeed:
+        """Ask for the workspace in the default find mode and in NORMAL mode."""
+        from contextlib import ExitStack
+
+        with ExitStack() as owner:
+            problem = self.describe(owner, None, deterministic=deterministic)
+            listed = convolution.solutions(handle, problem)
+            if not listed:
+                raise Unsupported("MIOpen has no solver for this convolution")
+            default = convolution.workspace_size(handle, problem)
+            problem.convolution.find_mode = FindMode.Normal
+            normal = max(default, convolution.workspace_size(handle, problem))
+            least = min(solution.workspace_size for solution in listed)
+            try:
+                least, most = convolution.workspace_size_range(handle, problem)
+            except MissingSymbolError:  # 3.5.1; this branch's other side has not been run
+                return WorkspaceNeed(least, default, max(normal, least))
+            return WorkspaceNeed(least, default, max(normal, most))
+
+    def compile(self, compilation: Compilation) -> ConvolutionLauncher:
+        """Find the best solver on a fresh handle, searching as the policy says."""
+        order, handle = compilation.order, compilation.new_handle()
+        problem = self.describe(
+            compilation.owned, order.find_mode, deterministic=order.deterministic
+        )
+        asked = convolution.workspace_size(handle, problem)
+        limit = asked if order.workspace_limit is None else min(asked, order.workspace_limit)
+        with scratch(self.sizes) as buffers, DeviceBuffer(limit) as workspace:
+            memory = ConvolutionBuffers(*(buffers[uid] for uid in self.uids))
+            with compilation.under_policy(handle):
+                found = convolution.find(
+                    handle, problem, memory, workspace, exhaustive=order.exhaustive
+                )
+        best = next((result for result in found if result.workspace_size <= limit), None)
+        if best is None:
+            raise ExecutionError(_nothing_fits(found, limit, asked))
+        compilation.solvers.append(
+            f"{best.algorithm.name}, {best.milliseconds:.4g} ms, {best.workspace_size} bytes of "
+            "workspace"
+        )
+        if limit < asked:
+            compilation.notes.append(self._dropped(handle, problem, limit, asked))
+        return ConvolutionLauncher(self, handle, problem, best)
+
+    def _dropped(self, handle: Handle, problem: ConvolutionProblem, limit: int, asked: int) -> str:
+        """Say which solvers the limit leaves out, as far as MIOpen lists them."""
+        listed = convolution.solutions(handle, problem)
+        dropped = [s for s in listed if s.workspace_size > limit]
+        names = ", ".join(
+            f"{s.algorithm.name} (solver {s.solution_id}, {s.workspace_size} bytes)"
+            for s in dropped
+        )
+        return (
+            f"workspace limit: {limit} of the {asked} bytes that MIOpen asks for; dropped: "
+            f"{names or 'solvers that MIOpen does not list'}"
+        )
+
+    def concerns(self, key: ConvolutionKey | BatchNormKey) -> bool:
+        """Whether a record has this convolution's numbers; the direction included."""
+        return isinstance(key, ConvolutionKey) and key == self.database_key
+
+    @property
+    def database_key(self) -> ConvolutionKey:
+        """The key of this convolution's records."""
+        forward = self.direction is Direction.FORWARD
+        source, channels = (self.x, self.y.dims[1]) if forward else (self.y, self.x.dims[1])
+        return ConvolutionKey(
+            batch=self.x.dims[0],
+            in_channels=source.dims[1],
+            in_dims=source.dims[2:],
+            filter_dims=self.w.dims[2:],
+            out_channels=channels,
+            padding=self.geometry.padding,
+            strides=self.geometry.strides,
+            dilations=self.geometry.dilations,
+            groups=self.geometry.groups,
+            layout=layout_name(self.x),
+            dtype=TYPE_NAMES[self.x.dtype.name],
+            direction=_LETTERS[self.direction],
+        )
+
+
+class ConvolutionLauncher(Launcher):
+    """Runs what a Find on the same handle found."""
+
+    def __init__(
+        self,
+        operation: Convolution,
+        handle: Handle,
+        problem: ConvolutionProblem,
+        found: FindResult,
+    ) -> None:
+        self.handles = (handle,)
+        self.workspace_size = found.workspace_size
+        self._uids = operation.uids
+        self._run = ConvolutionRunner(handle, problem, found.algorithm)
+
+    def bind(self, memory: Mapping[int, DeviceMemory]) -> Run:
+        """Return the call on these buffers."""
+        x, w, y = self._uids
+        buffers, run = ConvolutionBuffers(memory[x], memory[w], memory[y]), self._run
+        return lambda workspace: run(buffers, workspace)
+
+
+def _nothing_fits(found: Sequence[FindResult], limit: int, asked: int) -> str:
+    needs = ", ".join(f"{r.algorithm.name} {r.workspace_size}" for r in found)
+    return (
+        f"MIOpen found no solver within {limit} bytes of workspace (it asked for {asked}"
+        f"{'; found: ' + needs if needs else ''}); raise global.workspace_size_limit"
+    )

@@ -1,0 +1,66 @@
+"""What the engines know of this machine: the loaded libraries, the devices, handles for queries."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from typing import TYPE_CHECKING
+
+from hipdnn_miopen_provider.native import (
+    Device,
+    Handle,
+    hip,
+    library,
+    supports_tuning_policy,
+    unavailable_reason,
+)
+from hipdnn_miopen_provider.plan import release
+from hipdnn_registry import ProviderUnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+device = cache(Device.query)
+"""The device of a number; devices don't change while a process runs."""
+
+
+class Machine:
+    """The libraries and devices of this process.
+
+    Attributes:
+        version: libMIOpen's.
+        library_path: The file that it was loaded from.
+        hip_version: The HIP runtime's.
+        has_policies: Whether libMIOpen has the tuning-policy calls.
+
+    Raises:
+        ProviderUnavailableError: hip-python, libamdhip64, libMIOpen or a device is missing.
+    """
+
+    def __init__(self) -> None:
+        reason = unavailable_reason()
+        if reason is not None:
+            raise ProviderUnavailableError(reason)
+        miopen = library.load()
+        self.version = ".".join(map(str, miopen.version))
+        self.library_path = miopen.path
+        major, rest = divmod(hip.runtime_version(), 10_000_000)
+        self.hip_version = f"{major}.{rest // 100_000}.{rest % 100_000}"
+        self.has_policies = supports_tuning_policy()
+        self._lock = threading.Lock()
+        self._handles: dict[int, Handle] = {}
+        self._owned = ExitStack()
+        weakref.finalize(self, release, self._owned, os.getpid())
+
+    @contextmanager
+    def query_handle(self) -> Iterator[Handle]:
+        """Lend a handle on the current device for questions that launch nothing."""
+        ordinal = hip.current_device()
+        with self._lock:
+            handle = self._handles.get(ordinal)
+            if handle is None:
+                handle = self._handles[ordinal] = self._owned.enter_context(Handle())
+            yield handle

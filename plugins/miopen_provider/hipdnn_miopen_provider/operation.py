@@ -1,0 +1,193 @@
+"""What the engines build plans of: an operation in MIOpen's terms, and its way to a launcher.
+
+    graph --support--> Operation --compile, on a handle under a policy--> Launcher --> MiopenPlan
+
+An `Operation` holds numbers only. `compile` makes descriptors, finds (and tunes) solvers on scratch
+buffers of its own and returns a `Launcher`, which enqueues the work on buffers it is given.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+from hipdnn_miopen_provider.native import DeviceBuffer, Handle, TuningPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from hipdnn_miopen_provider.native import DeviceMemory, FindMode
+    from hipdnn_miopen_provider.perf_db import BatchNormKey, ConvolutionKey
+    from hipdnn_miopen_provider.tensors import TensorSpec
+
+    Run = Callable[[DeviceMemory], None]
+    """Enqueues the work; takes the workspace."""
+
+
+class Region:
+    """Device memory of someone else's: address and size. Made at every execution, so kept small."""
+
+    __slots__ = ("address", "nbytes")
+
+    def __init__(self, address: int, nbytes: int) -> None:
+        self.address = address
+        self.nbytes = nbytes
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceNeed:
+    """Bytes of workspace.
+
+    Attributes:
+        least: Without which no solver that MIOpen lists can run.
+        default: What MIOpen asks for in its default find mode: enough for policy None.
+        normal: What it asks for in NORMAL find mode: enough for every policy.
+    """
+
+    least: int = 0
+    default: int = 0
+    normal: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOrder:
+    """How a plan is to be built.
+
+    Attributes:
+        policy: Tuning policy; `None` where the library has none.
+        find_mode: Find mode of convolutions; `None` is the library's default.
+        exhaustive: Find's exhaustiveSearch.
+        workspace_limit: Bytes that solvers may take; `None`: as many as they ask for.
+        deterministic: Only solvers that repeat their results bit by bit.
+    """
+
+    policy: TuningPolicy | None
+    find_mode: FindMode | None = None
+    exhaustive: bool = False
+    workspace_limit: int | None = None
+    deterministic: bool = False
+
+    @property
+    def tunes(self) -> bool:
+        """Whether building may change the user's perf-db."""
+        return self.exhaustive or self.policy not in {None, TuningPolicy.NONE}
+
+    @property
+    def searches(self) -> bool:
+        """Whether building may start a search."""
+        return self.tunes and self.policy is not TuningPolicy.DB_CLEAN
+
+
+@dataclass
+class Compilation:
+    """A build in progress: its order, what the plan will own, and what is worth telling.
+
+    Attributes:
+        order: How to build.
+        owned: Closes all that the plan keeps: handles, descriptors, solutions.
+        notes: Sentences for the plan.
+        solvers: The chosen solvers, for people.
+    """
+
+    order: BuildOrder
+    owned: ExitStack
+    notes: list[str] = field(default_factory=list)
+    solvers: list[str] = field(default_factory=list)
+
+    def new_handle(self) -> Handle:
+        """Make a handle that the plan keeps. A policy is obeyed on a fresh one only."""
+        return self.owned.enter_context(Handle())
+
+    @contextmanager
+    def under_policy(self, handle: Handle) -> Iterator[None]:
+        """Set the policy on a handle within the block, and restore the old one whatever happens."""
+        if self.order.policy is None:
+            yield
+            return
+        with handle.under_policy(self.order.policy):
+            yield
+
+
+@contextmanager
+def scratch(sizes: Mapping[int, int]) -> Iterator[dict[int, DeviceBuffer]]:
+    """Device buffers by uid for the duration of a block; what they hold is undefined.
+
+    Tuning runs on these: a caller's buffers are not touched before `execute`.
+    """
+    with ExitStack() as stack:
+        buffers = {uid: stack.enter_context(DeviceBuffer(size)) for uid, size in sizes.items()}
+        yield buffers
+
+
+class Launcher(ABC):
+    """Enqueues a compiled operation on its handles, any number of times, one thread at a time.
+
+    Attributes:
+        handles: The handles that it enqueues on; the plan sets their stream.
+        workspace_size: Bytes of workspace that its solvers need.
+    """
+
+    handles: tuple[Handle, ...]
+    workspace_size: int = 0
+
+    @abstractmethod
+    def bind(self, memory: Mapping[int, DeviceMemory]) -> Run:
+        """Return the function that runs it on these tensors, by uid."""
+
+
+class Operation(ABC):
+    """A graph that MIOpen can run.
+
+    Attributes:
+        name: What it is, for people.
+        has_workspace_limit: Whether it has solvers of different workspace to choose from.
+        exhaustive_find: Whether it is found by a call with an exhaustive-search flag: then it can
+            be tuned where the library has no policies.
+    """
+
+    name: ClassVar[str]
+    has_workspace_limit: ClassVar[bool] = False
+    exhaustive_find: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def tensors(self) -> Mapping[int, TensorSpec]:
+        """Every tensor that takes a buffer, by uid."""
+
+    @property
+    def tunable(self) -> bool:
+        """Whether a tuning policy was seen to act on it."""
+        return self.exhaustive_find
+
+    @property
+    def sizes(self) -> dict[int, int]:
+        """Bytes of every tensor that takes a buffer, by uid."""
+        return {uid: spec.nbytes for uid, spec in self.tensors.items()}
+
+    def workspace(self, handle: Handle, *, deterministic: bool) -> WorkspaceNeed:
+        """Ask MIOpen for the workspace. Launches nothing.
+
+        Raises:
+            Unsupported: MIOpen has no solver.
+        """
+        del handle, deterministic
+        return WorkspaceNeed()
+
+    @abstractmethod
+    def compile(self, compilation: Compilation) -> Launcher:
+        """Find solvers, tuning as ordered, and compile them.
+
+        Takes device memory for one set of the tensors and the workspace asked for, and gives it
+        back before it returns.
+
+        Raises:
+            NativeError: MIOpen or HIP failed.
+            ExecutionError: No solver fits.
+        """
+
+    def concerns(self, key: ConvolutionKey | BatchNormKey) -> bool:
+        """Whether a perf-db or find-db record is about this operation."""
+        del key
+        return False

@@ -1,0 +1,144 @@
+"""A plan on the device: a launcher with handles of its own, behind a lock."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import weakref
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from hipdnn_miopen_provider.device_memory import HipMemory
+from hipdnn_miopen_provider.native import (
+    NO_MEMORY,
+    BorrowedStream,
+    DeviceBuffer,
+    Event,
+    NativeError,
+    hip,
+)
+from hipdnn_miopen_provider.operation import Region
+from hipdnn_registry import BufferKind, CompiledPlan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from hipdnn_miopen_provider.native import DeviceMemory
+    from hipdnn_miopen_provider.operation import Launcher, Run
+
+
+class MiopenPlan(CompiledPlan):
+    """Enqueues a compiled operation. Any number of threads may execute it, on any streams.
+
+    The order of the calls on one stream is that of the executions. What the plan owns (handles,
+    descriptors, its workspace) is released when nothing refers to it any more, after the device has
+    finished its work.
+
+    Args:
+        launcher: What to run.
+        sizes: Bytes of every tensor that takes a buffer, by uid.
+        owned: Closes what the launcher needs.
+        ordinal: The device.
+        notes: How the plan came about.
+    """
+
+    buffer_kind: ClassVar[BufferKind] = BufferKind.DEVICE
+
+    def __init__(
+        self,
+        launcher: Launcher,
+        sizes: Mapping[int, int],
+        owned: ExitStack,
+        ordinal: int,
+        notes: tuple[str, ...],
+    ) -> None:
+        self.notes = notes
+        self.workspace_size = launcher.workspace_size
+        self.device_memory = HipMemory(ordinal)
+        self._launcher = launcher
+        self._sizes = dict(sizes)
+        self._owned = owned
+        self._ordinal = ordinal
+        self._on_other_device = hip.device_count() > 1
+        self._lock = threading.Lock()
+        self._stream = 0
+        self._own_workspace: DeviceBuffer | None = None
+        self._own_workspace_free: Event | None = None
+        weakref.finalize(self, release, owned, os.getpid(), ordinal)
+
+    def execute(
+        self, buffers: Mapping[int, Any], workspace: Any | None, stream: int | None
+    ) -> None:
+        """Enqueue the plan on a stream; `None` is the null stream."""
+        self.bind(buffers, workspace, stream)()
+
+    def bind(
+        self, buffers: Mapping[int, Any], workspace: Any | None, stream: int | None
+    ) -> Callable[[], None]:
+        """Return a callable that enqueues the plan on these buffers."""
+        sizes = self._sizes
+        memory = {uid: Region(address, sizes[uid]) for uid, address in buffers.items()}
+        run, lock, wanted = self._launcher.bind(memory), self._lock, stream or 0
+        enqueue: Callable[[], None]
+        if workspace is None and self.workspace_size:
+
+            def enqueue() -> None:
+                self._enqueue_in_own_workspace(run)
+
+        else:
+            given: DeviceMemory = NO_MEMORY
+            if workspace is not None and self.workspace_size:
+                given = Region(workspace, self.workspace_size)
+
+            def enqueue() -> None:
+                run(given)
+
+        def execute() -> None:
+            with lock:
+                if self._stream != wanted:
+                    self._set_stream(wanted)
+                enqueue()
+
+        return self._switching_device(execute) if self._on_other_device else execute
+
+    def _set_stream(self, address: int) -> None:
+        stream = BorrowedStream(address) if address else None
+        for handle in self._launcher.handles:
+            handle.stream = stream
+        self._stream = address
+
+    def _enqueue_in_own_workspace(self, run: Run) -> None:
+        """Run in a workspace that the plan keeps, behind the run that used it last.
+
+        That one may have been enqueued on another stream.
+        """
+        if self._own_workspace is None or self._own_workspace_free is None:
+            self._own_workspace_free = self._owned.enter_context(Event())
+            self._own_workspace = self._owned.enter_context(DeviceBuffer(self.workspace_size))
+        stream = BorrowedStream(self._stream) if self._stream else None
+        hip.wait_for(stream, self._own_workspace_free)
+        try:
+            run(self._own_workspace)
+        finally:
+            self._own_workspace_free.record(stream)
+
+    def _switching_device(self, execute: Callable[[], None]) -> Callable[[], None]:
+        ordinal = self._ordinal
+
+        def execute_there() -> None:
+            with hip.on_device(ordinal):
+                execute()
+
+        return execute_there
+
+
+def release(owned: ExitStack, creator: int, ordinal: int | None = None) -> None:
+    """Close what nobody refers to any more, after the device has finished its work."""
+    if os.getpid() != creator:  # a forked child must not touch its parent's device objects
+        return
+    with contextlib.suppress(NativeError), ExitStack() as device:
+        if ordinal is not None:
+            device.enter_context(hip.on_device(ordinal))
+            hip.synchronize_device()  # the kernels of its handles may be running
+        owned.close()

@@ -1,0 +1,79 @@
+"""The provider: who it is, what it stands on, and its two engines."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING
+
+from hipdnn_miopen_provider import __version__
+from hipdnn_miopen_provider.child import DEFAULT_TIME_LIMIT, TUNE_TIME_LIMIT
+from hipdnn_miopen_provider.engine import EngineOptions, MiopenDeterministicEngine, MiopenEngine
+from hipdnn_miopen_provider.machine import Machine
+from hipdnn_registry import InvalidInputError, Provider, ProviderInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from hipdnn_miopen_provider.progress import TuningProgress
+    from hipdnn_registry import Engine
+
+
+class MiopenProvider(Provider):
+    """MIOpen's engines.
+
+    Args:
+        on_progress: Told about the tuning of plans: at the begin and the end in the building
+            thread, and every few seconds in between from another.
+        tune_in_subprocess: Whether plans are tuned in child processes, which a search may crash
+            without harm to this one; default: HIPDNN_MIOPEN_TUNE_IN_SUBPROCESS, else not.
+        tuning_time_limit: Seconds that such a child may take; default:
+            HIPDNN_MIOPEN_TUNE_TIME_LIMIT, else two hours.
+
+    Raises:
+        InvalidInputError: The time limit is not a positive number.
+        ProviderUnavailableError: hip-python, libamdhip64, libMIOpen or a device is missing; says
+            which and why.
+    """
+
+    def __init__(
+        self,
+        *,
+        on_progress: Callable[[TuningProgress], None] | None = None,
+        tune_in_subprocess: bool | None = None,
+        tuning_time_limit: float | None = None,
+    ) -> None:
+        if tuning_time_limit is None:
+            limit = _seconds(os.environ.get(TUNE_TIME_LIMIT) or DEFAULT_TIME_LIMIT, TUNE_TIME_LIMIT)
+        else:
+            limit = _seconds(tuning_time_limit, "tuning_time_limit")
+        machine = Machine()
+        self.info = ProviderInfo(
+            "miopen",
+            __version__,
+            description="Convolution and batch normalization on AMD GPUs by MIOpen",
+            libraries={
+                "MIOpen": machine.version,
+                "MIOpen library": machine.library_path,
+                "HIP": machine.hip_version,
+            },
+        )
+        options = EngineOptions(on_progress, tune_in_subprocess, limit)
+        self._engines = (
+            MiopenEngine(machine, options),
+            MiopenDeterministicEngine(machine, options),
+        )
+
+    def engines(self) -> Sequence[Engine]:
+        """Return the engines."""
+        return self._engines
+
+
+def _seconds(value: object, source: str) -> float:
+    try:
+        seconds = float(value)  # type: ignore[arg-type]  # whatever it is: that is the question
+    except (TypeError, ValueError):
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise InvalidInputError(f"{source} is {value!r}, but must be a positive number of seconds")
+    return seconds

@@ -1,0 +1,72 @@
+"""A process's private MIOpen: databases, kernel cache and home in one folder, everything logged.
+
+MIOpen reads most of its variables once, so they have to be there before it is first called; what
+needs other settings than ``BASE`` runs in a child process.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+BASE: Mapping[str, str] = {
+    # enough of a search to see that there was one
+    "MIOPEN_DEBUG_TUNING_ITERATIONS_MAX": "10",
+    # level 6 has a line for each record that is loaded
+    "MIOPEN_LOG_LEVEL": "6",
+    # Debian's package lacks the assembly kernels, see standins/README.md; the second is for a fused
+    # solver that the first doesn't reach
+    "MIOPEN_DEBUG_GCN_ASM_KERNELS": "0",
+    "MIOPEN_DEBUG_AMD_WINOGRAD_RXS_F2X3_G1": "0",
+}
+
+WITH_ASSEMBLY: Mapping[str, str] = {
+    "MIOPEN_STANDIN_ASM": "1",
+    "MIOPEN_DEBUG_GCN_ASM_KERNELS": "1",
+    "MIOPEN_DEBUG_AMD_WINOGRAD_RXS_F2X3_G1": "1",
+}
+"""For children: solvers with (dummy) assembly kernels, the only dynamic tunable ones."""
+
+
+def private_environment(folder: Path) -> dict[str, str]:
+    """``BASE`` with all of MIOpen's files in ``folder``, and no setting of the caller's."""
+    for name in ("db", "cache", "home"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("MIOPEN_", "HIP_STANDIN_", "HIPRTC_STANDIN_", "HIPDNN_", "ROCM_"))
+    }
+    return inherited | {
+        **BASE,
+        "HOME": str(folder / "home"),
+        "TMPDIR": str(folder / "home"),
+        "MIOPEN_USER_DB_PATH": str(folder / "db"),
+        "MIOPEN_CUSTOM_CACHE_DIR": str(folder / "cache"),
+        "HIP_STANDIN_LOG": str(folder / "hip.log"),
+    }
+
+
+def child_log(folder: Path) -> str:
+    """What MIOpen logged within the observed blocks of a child, also of one that died there."""
+    return "".join(path.read_text(errors="replace") for path in folder.glob("miopen-*.log"))
+
+
+def run_child(
+    folder: Path, script: str, settings: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Runs a script in a new process with a private MIOpen; ``sys.executable`` is the launcher."""
+    return subprocess.run(
+        [sys.executable, "-c", script],
+        env=private_environment(folder) | dict(settings or {}),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )

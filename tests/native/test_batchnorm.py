@@ -1,0 +1,162 @@
+"""Batch normalization under tuning policies: it tunes inside its compute call."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from hipdnn_miopen_provider.native import (
+    NO_MEMORY,
+    BatchNormMode,
+    BatchNormProblem,
+    DataType,
+    DeviceBuffer,
+    Handle,
+    RunningStatistics,
+    TensorDescriptor,
+    TuningPolicy,
+    batchnorm,
+    copy_to_host,
+    library,
+)
+from hipdnn_miopen_provider.perf_db import parse_batchnorm_key
+from tests.native.observe import Observation, observe
+from tests.native.problems import batchnorm_case, fresh_handle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NONE, DB_UPDATE, SEARCH, SEARCH_DB_UPDATE, DB_CLEAN = TuningPolicy
+
+
+def observed(call: Callable[[Handle], None], policy: TuningPolicy) -> Observation:
+    with fresh_handle(policy) as handle, observe() as seen:
+        call(handle)
+    return seen
+
+
+@pytest.mark.parametrize("fused", [False, True], ids=["alone", "with ReLU"])
+@pytest.mark.parametrize("name", ["train", "backward"])
+def test_each_policy_on_a_fresh_handle(name: str, fused: bool) -> None:
+    with batchnorm_case((4, 8, 16, 18 + 2 * fused)) as case:
+        call = partial(getattr(case, name), fused=fused)
+        for policy in (NONE, DB_UPDATE, DB_CLEAN):  # nothing recorded
+            idle = observed(call, policy)
+            assert (idle.searched, idle.perf_db_written) == ([], False)
+            assert idle.launches
+        first = observed(call, SEARCH)
+        assert len(first.searched) == len(first.added) == 1
+        assert first.launches > idle.launches
+        for policy in (NONE, SEARCH, DB_UPDATE):  # recorded; DbUpdate never tunes
+            loading = observed(call, policy)
+            assert loading.loaded == first.searched
+            assert (loading.searched, loading.perf_db_written) == ([], False)
+        again = observed(call, SEARCH_DB_UPDATE)
+        assert again.searched == first.searched
+        assert again.perf_db_written
+        assert not again.added | again.removed
+        cleaned = observed(call, DB_CLEAN)
+        assert cleaned.removed == first.added
+        assert not cleaned.searched
+
+
+def test_the_first_call_on_a_handle_decides() -> None:
+    """Why a plan needs a handle of its own."""
+    with batchnorm_case((4, 8, 12, 14)) as case, fresh_handle(NONE) as handle:
+        case.train(handle)
+        for policy in (SEARCH, SEARCH_DB_UPDATE, DB_UPDATE, DB_CLEAN):
+            handle.tuning_policy = policy
+            with observe() as ignored:
+                case.train(handle)
+            assert ignored.launches
+            assert (ignored.searched, ignored.perf_db_written) == ([], False)
+
+
+@pytest.mark.parametrize(
+    ("mode", "name"),
+    [
+        (BatchNormMode.Spatial, "infer"),
+        (BatchNormMode.PerActivation, "train"),
+        (BatchNormMode.PerActivation, "infer"),
+        (BatchNormMode.PerActivation, "backward"),
+    ],
+)
+@pytest.mark.parametrize("policy", [SEARCH, SEARCH_DB_UPDATE, DB_CLEAN])
+def test_nothing_to_tune(mode: BatchNormMode, name: str, policy: TuningPolicy) -> None:
+    with batchnorm_case((4, 8, 16, 18), mode) as case:
+        seen = observed(getattr(case, name), policy)
+    assert seen.launches
+    assert (seen.searched, seen.perf_db_written) == ([], False)
+
+
+@pytest.mark.parametrize("running", [False, True])
+@pytest.mark.parametrize("save", [False, True])
+def test_the_key_tells_what_a_training_call_writes(running: bool, save: bool) -> None:
+    with batchnorm_case((3, 5, 7, 9), dtype=DataType.Half) as case:
+
+        def train(handle: Handle) -> None:
+            statistics = RunningStatistics(case.mean, case.variance, case.mean, case.variance)
+            batchnorm.TrainingRunner(handle, case.problem, epsilon=1e-5, momentum=0.1)(
+                *(case.x, case.y, case.scale, case.bias),
+                running=statistics if running else None,
+                save_mean=case.saved_mean if save else NO_MEMORY,
+                save_inverse_variance=case.saved_inverse_variance if save else NO_MEMORY,
+            )
+
+        ((key, _),) = observed(train, SEARCH).added
+    decoded = parse_batchnorm_key(key)
+    assert (decoded.dims, decoded.layout, decoded.dtype) == ((3, 5, 7, 9), "NCHW", "FP16")
+    assert (decoded.direction, decoded.updates_running, decoded.saves) == ("Trn", running, save)
+
+
+def test_separate_running_statistics_are_handed_over() -> None:
+    """Without the V3 call: the old ones are copied first, then updated in place.
+
+    The kernel that updates them is not run here, so what is there is what was copied.
+    """
+    assert not library.load().exports(batchnorm.TRAINING_V3)
+    with batchnorm_case((2, 4, 6, 8)) as case, Handle() as handle, ExitStack() as stack:
+        old = [np.arange(4, dtype=np.float32) + offset for offset in (1, 10)]
+        previous = [stack.enter_context(DeviceBuffer.from_host(values)) for values in old]
+        following = [stack.enter_context(DeviceBuffer(16)) for _ in old]
+        batchnorm.TrainingRunner(handle, case.problem, epsilon=1e-5, momentum=0.1)(
+            *(case.x, case.y, case.scale, case.bias),
+            running=RunningStatistics(*previous, *following),
+        )
+        for buffers in (previous, following):
+            for buffer, expected in zip(buffers, old, strict=True):
+                values = np.zeros(4, np.float32)
+                copy_to_host(values, buffer)
+                np.testing.assert_array_equal(values, expected)
+
+
+def test_statistics_that_do_not_fit_never_reach_miopen() -> None:
+    """MIOpen itself takes a wrong number of channels and runs out of bounds."""
+    with (
+        TensorDescriptor(DataType.Float, (2, 8, 4, 4)) as x,
+        TensorDescriptor(DataType.Float, (1, 9, 1, 1)) as statistics,
+        pytest.raises(ValueError, match=r"have dims \(1, 8, 1, 1\), got \(1, 9, 1, 1\)"),
+    ):
+        BatchNormProblem(BatchNormMode.Spatial, x, statistics)
+
+
+def test_memory_that_is_too_small_never_reaches_miopen() -> None:
+    with batchnorm_case((2, 8, 4, 4)) as case, Handle() as handle, DeviceBuffer(31) as short:
+        train = batchnorm.TrainingRunner(handle, case.problem, epsilon=1e-5)
+        with pytest.raises(ValueError, match="scale needs 32 bytes of device memory, got 31"):
+            train(case.x, case.y, short, case.bias)
+        with pytest.raises(ValueError, match="next_running_mean needs 32 bytes"):
+            train(
+                *(case.x, case.y, case.scale, case.bias),
+                running=RunningStatistics(case.mean, case.variance, short, case.variance),
+            )
+        with pytest.raises(ValueError, match="save_mean needs 32 bytes"):
+            train(case.x, case.y, case.scale, case.bias, save_mean=short)
+        with pytest.raises(ValueError, match="dx needs 1024 bytes of device memory, got 31"):
+            batchnorm.BackwardRunner(handle, case.problem, epsilon=1e-5)(
+                *(case.x, case.y, short, case.scale, case.mean, case.variance)
+            )

@@ -1,0 +1,325 @@
+"""Plans in use: buffers, streams, threads, the cache, and what they leave behind."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from hipdnn_miopen_provider import native
+from hipdnn_miopen_provider.native import TuningPolicy, convolution, hip
+from hipdnn_miopen_provider.progress import TuningProgress, TuningStage
+from hipdnn_miopen_provider.provider import MiopenProvider
+from hipdnn_registry import (
+    EngineRegistry,
+    ExecutionError,
+    Graph,
+    VariantPackError,
+    WorkspaceError,
+)
+from tests.graphs import batchnorm_graph, conv_graph, relu_graph
+from tests.native.engines import (
+    BENCHMARKING,
+    ENGINE,
+    LIMIT,
+    POLICY,
+    TUNABLE,
+    bn_inference,
+    bn_training_relu,
+    buffers_for,
+    conv_forward,
+    miopen_plan,
+    new_registry,
+    run,
+)
+from tests.native.observe import observe, stderr_to
+from tests.native.test_leaks import allocated_bytes, live_objects
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@pytest.fixture(scope="module")
+def registry() -> EngineRegistry:
+    return new_registry()
+
+
+# Values that need no kernel
+
+
+def test_device_memory_copies_there_and_back(registry: EngineRegistry) -> None:
+    memory = registry.create_execution_plan_ext(relu_graph((2, 3)), ENGINE).device_memory
+    assert memory is not None
+    values = np.arange(6, dtype=np.float32).reshape(2, 3)
+    back = np.zeros_like(values)
+    with memory.allocate(values.nbytes) as buffer:
+        buffer.write(values)
+        buffer.read(back)
+    memory.synchronize()
+    np.testing.assert_array_equal(back, values)
+
+
+@pytest.mark.parametrize("graph", [lambda: batchnorm_graph((2, 3, 4, 6)), bn_training_relu])
+def test_running_statistics_are_handed_over(
+    graph: Callable[[], Graph], registry: EngineRegistry
+) -> None:
+    """This libMIOpen has no call with separate running statistics: the previous are copied first.
+
+    Kernels don't run here, so the copies are all that changes.
+    """
+    plan = registry.create_execution_plan_ext(graph(), ENGINE)
+    with buffers_for(plan) as buffers:
+        content: dict[int | None, Any] = {}
+        for number, tensor in enumerate(plan.graph.io_tensors):
+            content[tensor.uid] = np.full(tensor.dims or (), number + 1, np.float32)
+            buffers[tensor.uid].write(content[tensor.uid])
+        plan.execute(buffers)
+        for tensor in plan.graph.io_tensors:
+            source = plan.graph.find_tensor(tensor.name.replace("next", "prev")).uid
+            found = np.empty_like(content[tensor.uid])
+            buffers[tensor.uid].read(found)
+            np.testing.assert_array_equal(found, content[source], err_msg=tensor.name)
+
+
+def test_nothing_beside_the_tensors_is_touched(registry: EngineRegistry) -> None:
+    plan = registry.create_execution_plan_ext(batchnorm_graph((2, 3, 4, 6)), ENGINE)
+    assert plan.device_memory is not None
+    guard = 256
+    sizes = {t.uid: t.span_bytes for t in plan.graph.io_tensors}
+    total = sum(size + guard for size in sizes.values()) + guard
+    with plan.device_memory.allocate(total) as arena:
+        arena.write(np.full(total, 0x5A, np.uint8))
+        addresses, at = {}, guard
+        for uid, size in sizes.items():
+            addresses[uid] = arena.address + at
+            at += size + guard
+        plan.execute(addresses)
+        after = np.empty(total, np.uint8)
+        arena.read(after)
+    assert (after == 0x5A).all()  # the running statistics too: a copy of the same bytes
+
+
+def test_building_takes_and_gives_back_a_bounded_amount_of_device_memory(
+    registry: EngineRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One set of the tensors and the workspace that MIOpen asks for."""
+    graph = conv_graph((4, 64, 28, 28), (32, 64, 5, 5), padding=2)
+    need = registry.estimate_workspace(graph, ENGINE, {POLICY: 3})
+    bound = sum(tensor.span_bytes for tensor in graph.io_tensors) + need
+    least, before = [], hip.memory_info()[0]
+    find = convolution.find
+
+    def watched(*arguments: Any, **options: Any) -> Any:
+        least.append(hip.memory_info()[0])
+        return find(*arguments, **options)
+
+    monkeypatch.setattr(convolution, "find", watched)
+    with observe():
+        plan = new_registry().create_execution_plan_ext(graph, ENGINE, {POLICY: 3})
+    assert [before - free for free in least] == [bound]
+    assert hip.memory_info()[0] == before
+    assert plan.workspace_size <= need
+
+
+# What execute demands
+
+
+def test_a_workspace_that_is_too_small_is_refused_with_both_numbers(
+    registry: EngineRegistry,
+) -> None:
+    plan = registry.create_execution_plan_ext(bn_inference(), ENGINE)
+    assert plan.workspace_size == 32
+    assert plan.device_memory is not None
+    with (
+        buffers_for(plan) as buffers,
+        plan.device_memory.allocate(16) as small,
+        pytest.raises(WorkspaceError, match="workspace has 16 bytes, but the plan needs 32"),
+    ):
+        plan.execute(buffers, small)
+
+
+def test_host_arrays_are_never_copied_to_the_device(registry: EngineRegistry) -> None:
+    plan = registry.create_execution_plan_ext(relu_graph((2, 3)), ENGINE)
+    with pytest.raises(VariantPackError, match="must be on the device"):
+        plan.execute({"x": np.zeros((2, 3), np.float32), "y": np.zeros((2, 3), np.float32)})
+
+
+def test_equal_graphs_share_a_plan_under_their_own_uids(registry: EngineRegistry) -> None:
+    first = registry.create_execution_plan_ext(relu_graph((2, 4)), ENGINE)
+    second = registry.create_execution_plan_ext(relu_graph((2, 4), 70, "pq"), ENGINE)
+    assert second.from_cache
+    assert miopen_plan(first) is miopen_plan(second)
+    with buffers_for(second) as buffers, observe() as seen:
+        assert set(buffers) == {70, 71}
+        second.execute(buffers)
+        second.execute({"p": buffers[70], "q": buffers[71]})
+    assert seen.launches == 2
+
+
+def launched_on(plan_run: Callable[[], None]) -> list[str]:
+    log = Path(os.environ["HIP_STANDIN_LOG"])
+    start = log.stat().st_size if log.exists() else 0
+    with stderr_to(Path(os.devnull)):
+        plan_run()
+    return [line for line in log.read_text()[start:].splitlines() if line.startswith("launch ")]
+
+
+def test_each_execution_goes_to_its_own_stream(registry: EngineRegistry) -> None:
+    plan = registry.create_execution_plan_ext(bn_inference(), ENGINE)
+    (handle,) = miopen_plan(plan)._launcher.handles
+    with native.Stream() as one, native.Stream() as other, buffers_for(plan) as buffers:
+        for stream in (one.address, other.address, None, one.address):
+            plan.execute(buffers, stream=stream)
+            assert hip.stream_address(handle.stream) == (stream or 0)
+        bound = plan.bind(buffers, stream=other.address)
+        plan.execute(buffers)
+        bound()
+        assert hip.stream_address(handle.stream) == other.address
+        plan.execute(buffers)
+
+
+# Threads, processes
+
+
+def test_eight_threads_build_and_execute_under_mixed_policies(tmp_path: Path) -> None:
+    registry = new_registry()
+    graphs = [make(80) for make in TUNABLE.values()]
+    start = threading.Barrier(8)
+
+    def work(number: int) -> int:
+        start.wait()
+        done = 0
+        for round_ in range(3):
+            graph = graphs[(number + round_) % len(graphs)]
+            policy = 1 + (number + round_) % 5
+            plan = registry.create_execution_plan_ext(graph, ENGINE, {POLICY: policy})
+            assert plan.notes[0].startswith(f"tuning policy: {TuningPolicy(policy).name}")
+            run(plan)
+            done += 1
+        return done
+
+    with stderr_to(tmp_path / "log"), ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(work, range(8))) == [3] * 8
+
+
+def test_one_plan_in_eight_threads_on_streams_of_their_own(registry: EngineRegistry) -> None:
+    plan = registry.create_execution_plan_ext(bn_inference(18), ENGINE)
+
+    def work(_: int) -> None:
+        with native.Stream() as stream, buffers_for(plan) as buffers:
+            bound = plan.bind(buffers, stream=stream.address)
+            for _ in range(50):
+                bound()
+            stream.synchronize()
+
+    with stderr_to(Path(os.devnull)), ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
+
+
+# What is left
+
+
+@pytest.mark.parametrize(
+    ("make", "policy", "times"),
+    [
+        (bn_inference, None, 1000),
+        (conv_forward, 1, 100),
+        pytest.param(conv_forward, 1, 1000, marks=pytest.mark.slow),
+        pytest.param(TUNABLE["fused"], 1, 1000, marks=pytest.mark.slow),
+        pytest.param(TUNABLE["batchnorm training"], 1, 1000, marks=pytest.mark.slow),
+    ],
+)
+def test_many_plans_leave_nothing(
+    make: Callable[[int], Graph], policy: int | None, times: int
+) -> None:
+    registry, graph = new_registry(plan_cache_size=0), make(26)
+    settings = {} if policy is None else {POLICY: policy}
+
+    def build(count: int) -> None:
+        with stderr_to(Path(os.devnull)):
+            for _ in range(count):
+                plan = registry.create_execution_plan_ext(graph, ENGINE, settings)
+                run(plan)
+        del plan
+        gc.collect()
+
+    build(20)
+    objects, allocated, free = live_objects(), allocated_bytes(), hip.memory_info()[0]
+    build(times)
+    assert live_objects() == objects
+    assert hip.memory_info()[0] == free
+    assert allocated_bytes() - allocated < 100 * times
+
+
+def test_a_failed_build_leaves_nothing(
+    registry: EngineRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not a handle, not a buffer, not a cache entry; and says what is in the perf-db."""
+    graph = conv_forward(28)
+    gc.collect()
+    objects, cached = live_objects(), registry.cache_info().currsize
+    find = convolution.find
+
+    def interrupted(*arguments: Any, **options: Any) -> Any:
+        find(*arguments, **options)
+        raise failure
+
+    monkeypatch.setattr(convolution, "find", interrupted)
+    refused = native.MiopenError("miopenFind", 7, "miopenStatusUnknownError", "")
+    for failure in (refused, KeyboardInterrupt()):
+        expected = ExecutionError if failure is refused else KeyboardInterrupt
+        with observe() as seen, pytest.raises(expected) as error:
+            registry.create_execution_plan_ext(graph, ENGINE, {POLICY: 4})
+        assert seen.searched
+        text = str(error.value) if failure is refused else error.value.__notes__[0]
+        word = "added" if seen.added else "rewritten"
+        assert f"MIOpen left the user's perf-db with {word} ConvHipImplicitGemm" in text
+        if failure is refused:
+            assert text.startswith("convolution of graph")
+            assert "under SEARCH_DB_UPDATE (4): miopenFind: miopenStatusUnknownError (7)" in text
+    del error
+    gc.collect()
+    assert live_objects() == objects
+    assert registry.cache_info().currsize == cached
+    monkeypatch.undo()
+    with observe():
+        run(registry.create_execution_plan_ext(graph, ENGINE, {POLICY: 4}))
+
+
+def test_too_small_a_limit_is_one_clear_error(
+    registry: EngineRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MIOpen returns an empty list where no solver fits."""
+    monkeypatch.setattr(convolution, "find", lambda *_, **__: [])
+    with observe(), pytest.raises(ExecutionError, match="no solver within 0 bytes.*raise global"):
+        new_registry().create_execution_plan_ext(conv_forward(30), ENGINE, {LIMIT: 0})
+
+
+# Progress
+
+
+def test_progress_is_logged_and_told(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hipdnn_miopen_provider.progress.HEARTBEAT_SECONDS", 0.02)
+    told: list[TuningProgress] = []
+    provider = MiopenProvider(on_progress=told.append)
+    registry = EngineRegistry([provider], entry_points=False)
+    with caplog.at_level("INFO", logger="hipdnn_registry.miopen"), observe():
+        registry.create_execution_plan_ext(conv_forward(32), ENGINE, {BENCHMARKING: 1})
+        registry.create_execution_plan_ext(conv_forward(32), ENGINE, {POLICY: 1})
+    assert told[0].stage is TuningStage.STARTED
+    assert told[-1].stage is TuningStage.ENDED
+    assert {progress.stage for progress in told[1:-1]} == {TuningStage.RUNNING}
+    assert "user perf-db: added ConvHipImplicitGemm" in told[-1].detail
+    lines = [record.getMessage() for record in caplog.records]
+    assert len(lines) == 2
+    assert lines[0].startswith("tuning started: convolution of graph ")
+    assert lines[0].endswith("under SEARCH (3)")
+    assert lines[1].startswith("tuning ended after ")

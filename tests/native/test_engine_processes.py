@@ -1,0 +1,263 @@
+"""Tuning in child processes, crashes, several processes on one perf-db, and the environment.
+
+MIOpen reads its variables once, so most of this happens in processes of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hipdnn_miopen_provider.child import TuningError
+from hipdnn_miopen_provider.native import TuningPolicy
+from hipdnn_miopen_provider.perf_db import DbKind, read_databases
+from hipdnn_miopen_provider.provider import MiopenProvider
+from hipdnn_registry import EngineRegistry, InvalidInputError
+from tests.native.engines import ENGINE, POLICY, TUNABLE, conv_forward, new_registry, run
+from tests.native.environment import private_environment, run_child
+from tests.native.observe import observe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+PLAN = """
+import json, warnings
+warnings.simplefilter("always")
+from hipdnn_registry import HipdnnError
+from tests.native.engines import *
+from tests.native.observe import observe
+
+registry = new_registry()
+for policy in {policies}:
+    with observe() as seen, warnings.catch_warnings(record=True) as warned:
+        error, notes = "", []
+        try:
+            plan = registry.create_execution_plan_ext(
+                TUNABLE[{operation!r}]({width}), ENGINE, {{POLICY: policy}}
+            )
+            run(plan)
+            notes = list(plan.notes)
+        except HipdnnError as failure:
+            error = str(failure)
+    print(json.dumps({{
+        "searched": seen.searched, "loaded": seen.loaded, "added": sorted(s for _, s in seen.added),
+        "notes": notes, "error": error, "warned": [str(w.message) for w in warned],
+    }}), flush=True)
+"""
+
+
+def plan_in_child(
+    folder: Path,
+    *policies: int,
+    settings: Mapping[str, str] | None = None,
+    operation: str = "forward",
+    width: int = 16,
+) -> tuple[subprocess.CompletedProcess[str], list[dict[str, Any]]]:
+    script = PLAN.format(
+        policies=[int(policy) for policy in policies], operation=operation, width=width
+    )
+    done = run_child(folder, script, settings)
+    return done, [json.loads(line) for line in done.stdout.splitlines()]
+
+
+# A child tunes
+
+
+@pytest.fixture(scope="module")
+def registry() -> EngineRegistry:
+    return EngineRegistry([MiopenProvider(tune_in_subprocess=True)], entry_points=False)
+
+
+@pytest.mark.parametrize("operation", ["forward", "fused", "batchnorm training"])
+def test_a_child_tunes_and_the_parent_builds_from_its_record(
+    operation: str, registry: EngineRegistry
+) -> None:
+    """Although the parent's MIOpen has read the databases before, and knows the problem."""
+    graph = TUNABLE[operation](90)
+    with observe() as untuned:
+        registry.create_execution_plan_ext(graph, ENGINE, {POLICY: 1})
+    assert not untuned.loaded
+    with observe() as seen:
+        plan = registry.create_execution_plan_ext(graph, ENGINE, {POLICY: 3})
+    assert seen.added, "the child's record is in the parent's perf-db"
+    assert seen.searched == [], "no search in this process"
+    assert set(seen.loaded) >= {solver for _, solver in seen.added}
+    notes = "\n".join(plan.notes)
+    assert f"tuning policy: SEARCH (3), decided by {POLICY}" in notes
+    assert "tuned in a child process in " in notes
+    assert "built here under None in NORMAL find mode from its record" in notes
+    assert "user perf-db: added " in notes
+    with observe():
+        run(plan)
+
+
+def test_cleaning_needs_no_child(registry: EngineRegistry) -> None:
+    graph = conv_forward(92)
+    with observe():
+        new_registry().create_execution_plan_ext(graph, ENGINE, {POLICY: 3})
+    with observe() as seen:
+        plan = registry.create_execution_plan_ext(graph, ENGINE, {POLICY: 5})
+    assert seen.removed
+    assert "child process" not in " ".join(plan.notes)
+
+
+def test_a_crash_in_a_search_ends_the_process_without_a_child(tmp_path: Path) -> None:
+    done, lines = plan_in_child(tmp_path, 3, settings={"HIPRTC_STANDIN_FAIL": "gridwise"})
+    assert (done.returncode, lines) == (-signal.SIGABRT, [])
+
+
+def test_a_crash_in_a_child_is_an_exception_with_the_signal_and_the_solver(tmp_path: Path) -> None:
+    settings = {"HIPRTC_STANDIN_FAIL": "gridwise", "HIPDNN_MIOPEN_TUNE_IN_SUBPROCESS": "1"}
+    done, (crashed, alive) = plan_in_child(tmp_path, 3, 1, settings=settings)
+    assert done.returncode == 0, done.stderr
+    error = crashed["error"]
+    assert error.startswith("convolution of graph ")
+    assert "under SEARCH (3): the child process was ended by SIGABRT after " in error
+    assert "while it searched Conv" in error
+    assert "MIOpen left the user's perf-db with " in error
+    log = Path(error.partition("its log is kept in ")[2].partition(";")[0])
+    assert "terminate called" in log.read_text()
+    assert not alive["error"], "without a search the solver isn't tried, and this process lives"
+
+
+def test_a_child_that_fails_says_why(tmp_path: Path) -> None:
+    settings = {"HIPRTC_STANDIN_FAIL": "naive_conv", "HIPDNN_MIOPEN_TUNE_IN_SUBPROCESS": "1"}
+    _, (failed,) = plan_in_child(tmp_path, 4, settings=settings)
+    assert "the child process failed after " in failed["error"]
+    assert "miopenStatusUnknownError (7)" in failed["error"]
+
+
+def test_a_child_that_takes_too_long_is_killed(tmp_path: Path) -> None:
+    registry = EngineRegistry(
+        [MiopenProvider(tune_in_subprocess=True, tuning_time_limit=0.05)], entry_points=False
+    )
+    with observe(), pytest.raises(TuningError, match="took longer than 0.05 s and was killed") as e:
+        registry.create_execution_plan_ext(conv_forward(94), ENGINE, {POLICY: 3})
+    assert e.value.log is not None
+    assert e.value.log.exists()
+    assert registry.cache_info().currsize == 0
+
+
+@pytest.mark.parametrize("value", [0, -1.0, float("inf"), "soon"])
+def test_a_time_limit_is_a_positive_number(value: Any) -> None:
+    with pytest.raises(InvalidInputError, match=r"tuning_time_limit is .* positive number"):
+        MiopenProvider(tuning_time_limit=value)
+
+
+def test_the_time_limit_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HIPDNN_MIOPEN_TUNE_TIME_LIMIT", "1 h")
+    with pytest.raises(InvalidInputError, match="HIPDNN_MIOPEN_TUNE_TIME_LIMIT is '1 h'"):
+        MiopenProvider()
+
+
+# Several processes
+
+
+@contextmanager
+def started(folder: Path, script: str, count: int) -> Iterator[list[subprocess.Popen[str]]]:
+    settings = private_environment(folder)
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", script],
+            env=settings | {"HIP_STANDIN_LOG": str(folder / f"hip-{number}.log")},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        for number in range(count)
+    ]
+    try:
+        yield children
+    finally:
+        for child in children:
+            child.kill()
+            child.communicate()
+
+
+def perf_records(folder: Path) -> dict[str, Any]:
+    return {
+        key: dict(record)
+        for database in read_databases(folder / "db")
+        if database.kind is DbKind.PERF
+        for key, record in database.records.items()
+    }
+
+
+def test_four_processes_tune_into_one_perf_db(tmp_path: Path) -> None:
+    """Each tunes a problem of its own and one that all share: no record is lost."""
+    script = """
+from tests.native.engines import *
+registry = new_registry()
+for width in (16, int({number})):
+    registry.create_execution_plan_ext(conv_forward(width), ENGINE, {{POLICY: 4}})
+"""
+    settings = private_environment(tmp_path)
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", script.format(number=20 + 2 * number)],
+            env=settings,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for number in range(4)
+    ]
+    assert [child.wait(120) for child in children] == [0] * 4
+    records = perf_records(tmp_path)
+    assert len(records) == 5
+    assert all("ConvOclDirectFwd" in record for record in records.values())
+    _, (loading,) = plan_in_child(tmp_path, 3)
+    assert loading["searched"] == [], "the shared record is whole"
+
+
+def test_a_process_killed_in_the_middle_of_a_search_leaves_a_readable_db(tmp_path: Path) -> None:
+    script = """
+from tests.native.engines import *
+print("started", flush=True)
+while True:
+    new_registry().create_execution_plan_ext(conv_forward(16), ENGINE, {POLICY: 4})
+"""
+    with started(tmp_path, script, 1) as (child,):
+        assert child.stdout is not None
+        child.stdout.readline()
+        deadline = time.monotonic() + 60
+        while not perf_records(tmp_path) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        child.send_signal(signal.SIGKILL)
+        assert child.wait(60) == -signal.SIGKILL
+    assert perf_records(tmp_path)
+    _, (again,) = plan_in_child(tmp_path, 3)
+    assert not again["error"]
+
+
+# MIOpen's own variables
+
+
+def test_find_enforce_is_named_once_where_it_rules(tmp_path: Path) -> None:
+    settings = {"MIOPEN_FIND_ENFORCE": "SEARCH"}
+    done, lines = plan_in_child(tmp_path, 1, 5, 1, settings=settings)
+    assert done.returncode == 0, done.stderr
+    first, cleaned, second = lines
+    assert first["searched"], "None does not switch the variable off"
+    (warning,) = first["warned"]
+    assert warning.startswith("MIOPEN_FIND_ENFORCE=SEARCH rules here: tuning policy None (1)")
+    assert warning in first["notes"]
+    assert cleaned["warned"] == second["warned"] == []
+    assert warning in second["notes"]
+    assert warning not in cleaned["notes"]
+
+
+@pytest.mark.parametrize("policy", [TuningPolicy.SEARCH, TuningPolicy.SEARCH_DB_UPDATE])
+def test_fused_searches_survive_where_fusion_plans_do_not(
+    policy: TuningPolicy, tmp_path: Path
+) -> None:
+    _, (seen,) = plan_in_child(tmp_path, policy, operation="fused")
+    assert seen["searched"]
+    assert not seen["error"]
