@@ -5,7 +5,9 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-PACKAGES := -e . -e plugins/cpu_provider
+PACKAGES := -e . -e plugins/cpu_provider -e plugins/miopen_provider
+# The real libMIOpen, with stand-ins for the GPU below it: tests/native/standins/README.md.
+NATIVE := $(BIN)/python -m tests.native.standins run -m pytest tests/native
 # A conv + bias + ReLU problem that a user pasted into a public report.
 DEMO ?= MIOpenDriver CBAInfer -F 4 -n 128 -c 3 -H 32 -W 32 -k 64 -y 3 -x 3 -p 1 -q 1 -u 1 -v 1 -l 1 -j 1
 
@@ -19,7 +21,7 @@ help:
 	@echo "make bench      the figures that README quotes, with peers in the same run"
 	@echo "make clean      removes .venv and caches"
 
-$(VENV)/.runtime: pyproject.toml plugins/cpu_provider/pyproject.toml
+$(VENV)/.runtime: pyproject.toml plugins/cpu_provider/pyproject.toml plugins/miopen_provider/pyproject.toml
 	@$(PYTHON) -m venv $(VENV) || { echo "error: '$(PYTHON) -m venv' failed; on Debian: apt-get install python3-venv"; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PACKAGES)
 	@touch $@
@@ -38,10 +40,12 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/python -m pytest -n auto -m "not slow"
+	$(BIN)/python -m pytest tests --ignore=tests/native -n auto -m "not slow"
+	$(NATIVE) -n auto -m "not slow"
 
 test-full: lint
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest tests --ignore=tests/native -n auto
+	$(NATIVE) -n auto
 	$(MAKE) fuzz
 
 fuzz: $(VENV)/.dev
