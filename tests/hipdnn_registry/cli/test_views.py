@@ -106,7 +106,8 @@ def test_explain(hipdnn: Hipdnn, relu_file: str) -> None:
     assert answers["ACME_RELU"]["config"]["provider_name"] == "acme"
     assert answers["ACME_DEFECT"]["defect"] is True
     assert answers["ACME_FORWARD"]["reason"].endswith("is no convolution forward")
-    assert [p["name"] for p in document["absent_providers"]] == ["acme_absent", "acme_broken"]
+    absent = [p["name"] for p in document["absent_providers"]]  # others may be installed as well
+    assert [name for name in absent if name.startswith("acme")] == ["acme_absent", "acme_broken"]
 
 
 @pytest.mark.usefixtures("acme")
