@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from hipdnn_registry import CompiledPlan, EffectiveSetting, Environment, Graph
 
 _DATABASE_VARIABLES = ("MIOPEN_USER_DB_PATH", "HOME")
+_REMEMBERED = 1024  # operations are small: a few numbers each
 _NOTES = (BehaviorNote.RUNTIME_COMPILATION, BehaviorNote.EXTERNAL_LIBRARY_DEPENDENCY)
 
 
@@ -117,6 +119,7 @@ class MiopenEngine(Engine):
         self._machine, self._options = machine, options
         self._lock = threading.Lock()
         self._generations: dict[str, int] = {}
+        self._operations: OrderedDict[tuple[str, tuple[int, ...]], Operation] = OrderedDict()
 
     def query(self, graph: Graph) -> EngineOffer | Declined:
         """Serve what `support` can read and MIOpen has a solver for.
@@ -126,7 +129,7 @@ class MiopenEngine(Engine):
         `global.workspace_size_limit` on convolutions.
         """
         try:
-            operation = operation_of(graph, deterministic=self.deterministic)
+            operation = self._operation(graph)
             with self._machine.query_handle() as handle:
                 need = operation.workspace(handle, deterministic=self.deterministic)
         except Unsupported as reason:
@@ -176,7 +179,7 @@ class MiopenEngine(Engine):
     def estimate_workspace(self, graph: Graph, resolution: Resolution) -> int | None:
         """Return what MIOpen asks for now in the find mode of the effective policy."""
         token = cast("PlanToken", resolution.cache_token)
-        operation = operation_of(graph, deterministic=self.deterministic)
+        operation = self._operation(graph)
         with hip.on_device(token.ordinal), self._machine.query_handle() as handle:
             need = operation.workspace(handle, deterministic=self.deterministic)
         size = need.default if token.find_mode is None else need.normal
@@ -186,7 +189,7 @@ class MiopenEngine(Engine):
     def build(self, graph: Graph, resolution: Resolution) -> CompiledPlan:
         """Build a plan, and tune it as its policy says."""
         token = cast("PlanToken", resolution.cache_token)
-        operation = operation_of(graph, deterministic=self.deterministic)
+        operation = self._operation(graph)
         limit = resolution.settings.get(WORKSPACE_SIZE_LIMIT_KNOB)
         order = BuildOrder(
             policy=token.policy,
@@ -214,6 +217,18 @@ class MiopenEngine(Engine):
             if not resolution.cacheable:  # it may have changed what cached plans were built from
                 with self._lock:
                     self._generations[digest] = self._generations.get(digest, 0) + 1
+
+    def _operation(self, graph: Graph) -> Operation:
+        """Read a graph, or remember what it was: equal graphs with equal uids are one."""
+        key = (graph.content_key.digest, graph.content_key.uids)
+        operation = self._operations.get(key)
+        if operation is None:
+            operation = operation_of(graph, deterministic=self.deterministic)
+            with self._lock:
+                self._operations[key] = operation
+                while len(self._operations) > _REMEMBERED:
+                    self._operations.popitem(last=False)
+        return operation
 
     def _tune_in_child(
         self, graph: Graph, operation: Operation, order: BuildOrder, ordinal: int, what: str
