@@ -6,6 +6,7 @@ make test takes every pair of operation, policy and state of the db; make test-f
 from __future__ import annotations
 
 import itertools
+import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -120,6 +121,10 @@ def test_policy(
     if policy is not NONE:
         word = "removed" if seen.removed else "added" if seen.added else "rewritten"
         assert f"user perf-db: {word if seen.perf_db_written else 'no change'}" in notes
+    if policy is not NONE and operation in {"forward", "backward data", "backward weights"}:
+        assert re.search(r"solver: (Conv|Gemm|fft)\w+.* \(\w+, [\d.e-]+ ms, \d+ bytes", notes), (
+            notes
+        )
     with observe() as executing:
         run(plan)
     assert executing.launches

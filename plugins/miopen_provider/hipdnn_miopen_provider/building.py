@@ -9,7 +9,7 @@ from hipdnn_miopen_provider.native import NativeError, hip
 from hipdnn_miopen_provider.operation import Compilation
 from hipdnn_miopen_provider.plan import MiopenPlan
 from hipdnn_miopen_provider.progress import reported
-from hipdnn_miopen_provider.records import Snapshot
+from hipdnn_miopen_provider.records import Snapshot, solver_name
 from hipdnn_registry import ExecutionError
 
 if TYPE_CHECKING:
@@ -55,11 +55,19 @@ def build_plan(
         else:
             launcher = _compile(operation, compilation, what)
         kept = owned.pop_all()
-    told = [*notes, *(f"solver: {solver}" for solver in compilation.solvers)]
+    told = [*notes, *_solvers(operation, compilation)]
     told += [f"workspace: {launcher.workspace_size} bytes", *compilation.notes]
     if changes:
         told.append(changes)
     return MiopenPlan(launcher, operation.sizes, kept, ordinal, tuple(told))
+
+
+def _solvers(operation: Operation, compilation: Compilation) -> Iterator[str]:
+    for solver in compilation.solvers:
+        # the name is in a file, which is worth reading where a search took its time anyway
+        measured = compilation.order.find_mode is not None
+        name = solver_name(operation, solver) if measured else None
+        yield f"solver: {name} ({solver})" if name else f"solver: {solver}"
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from hipdnn_miopen_provider.operation import (
     Compilation,
     Launcher,
     Operation,
+    Solver,
     WorkspaceNeed,
     scratch,
 )
@@ -139,8 +140,7 @@ class Convolution(Operation):
         if best is None:
             raise ExecutionError(_nothing_fits(found, limit, asked))
         compilation.solvers.append(
-            f"{best.algorithm.name}, {best.milliseconds:.4g} ms, {best.workspace_size} bytes of "
-            "workspace"
+            Solver(best.algorithm.name, best.milliseconds, best.workspace_size)
         )
         if limit < asked:
             compilation.notes.append(self._dropped(handle, problem, limit, asked))

@@ -80,6 +80,24 @@ class BuildOrder:
         return self.tunes and self.policy is not TuningPolicy.DB_CLEAN
 
 
+@dataclass(frozen=True, slots=True)
+class Solver:
+    """A chosen solver.
+
+    Attributes:
+        kind: Its algorithm, or its number.
+        milliseconds: Measured by MIOpen when it was found.
+        workspace_size: Bytes that it needs.
+    """
+
+    kind: str
+    milliseconds: float
+    workspace_size: int
+
+    def __str__(self) -> str:
+        return f"{self.kind}, {self.milliseconds:.4g} ms, {self.workspace_size} bytes of workspace"
+
+
 @dataclass
 class Compilation:
     """A build in progress: its order, what the plan will own, and what is worth telling.
@@ -88,13 +106,13 @@ class Compilation:
         order: How to build.
         owned: Closes all that the plan keeps: handles, descriptors, solutions.
         notes: Sentences for the plan.
-        solvers: The chosen solvers, for people.
+        solvers: The chosen solvers, where MIOpen tells.
     """
 
     order: BuildOrder
     owned: ExitStack
     notes: list[str] = field(default_factory=list)
-    solvers: list[str] = field(default_factory=list)
+    solvers: list[Solver] = field(default_factory=list)
 
     def new_handle(self) -> Handle:
         """Make a handle that the plan keeps. A policy is obeyed on a fresh one only."""
