@@ -17,7 +17,7 @@ from hipdnn_miopen_provider.child import (
 )
 from hipdnn_miopen_provider.find_enforce import warn_about_find_enforce
 from hipdnn_miopen_provider.machine import device
-from hipdnn_miopen_provider.native import FindMode, TuningPolicy, hip
+from hipdnn_miopen_provider.native import FindMode, MiopenError, TuningPolicy, hip
 from hipdnn_miopen_provider.operation import BuildOrder
 from hipdnn_miopen_provider.progress import reported
 from hipdnn_miopen_provider.support import operation_of
@@ -134,6 +134,8 @@ class MiopenEngine(Engine):
                 need = operation.workspace(handle, deterministic=self.deterministic)
         except Unsupported as reason:
             return Declined(str(reason))
+        except MiopenError as error:
+            return Declined(f"MIOpen refuses: {error}")
         knobs = []
         can_tune = operation.tunable and (self._machine.has_policies or operation.exhaustive_find)
         if can_tune:
