@@ -96,7 +96,7 @@ def test_policy(
 ) -> None:
     batchnorm = operation.startswith("batchnorm")
     # a width of its own: the databases are the process's
-    width = 16 + 2 * (policy + 5 * STATES.index(state))
+    width = 100 + 2 * (policy + 5 * STATES.index(state))
     graph = TUNABLE[operation](width)
     recorded: frozenset[tuple[str, str]] = frozenset()
     if state == "record":

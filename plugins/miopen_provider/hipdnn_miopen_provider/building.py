@@ -49,7 +49,7 @@ def build_plan(
         compilation = Compilation(order, owned)
         changes = ""
         if order.tunes:
-            with reported(what, on_progress) as details, recorded(operation, details):
+            with reported(what, on_progress) as details, recorded(operation, order, details):
                 launcher = _compile(operation, compilation, what)
             (changes,) = details
         else:
@@ -71,20 +71,22 @@ def _solvers(operation: Operation, compilation: Compilation) -> Iterator[str]:
 
 
 @contextmanager
-def recorded(operation: Operation, details: list[str]) -> Iterator[None]:
+def recorded(operation: Operation, order: BuildOrder, details: list[str]) -> Iterator[None]:
     """Append what a block changed in the perf-db to `details`; an error says it too."""
+
+    def changes() -> str:
+        return before.changes(Snapshot.take(operation), rewrites=order.rewrites)
+
     before = Snapshot.take(operation)
     try:
         yield
     except ExecutionError as error:
-        left = before.changes(Snapshot.take(operation))
-        error.args = (f"{error}; MIOpen left the user's perf-db with {left}",)
+        error.args = (f"{error}; MIOpen left the user's perf-db with {changes()}",)
         raise
     except BaseException as error:
-        left = before.changes(Snapshot.take(operation))
-        error.add_note(f"MIOpen left the user's perf-db with {left}")
+        error.add_note(f"MIOpen left the user's perf-db with {changes()}")
         raise
-    details.append(f"user perf-db: {before.changes(Snapshot.take(operation))}")
+    details.append(f"user perf-db: {changes()}")
 
 
 def _compile(operation: Operation, compilation: Compilation, what: str) -> Launcher:

@@ -88,7 +88,7 @@ class PlanToken(NamedTuple):
         target: Its full target id.
         compute_units: Its number of compute units; with the target it names MIOpen's databases.
         databases: Variables that say where the user's databases are.
-        generation: How many plans of this graph have written to the perf-db, or cleaned it, since.
+        generation: See `Machine.generation`.
     """
 
     policy: TuningPolicy | None
@@ -118,7 +118,6 @@ class MiopenEngine(Engine):
     def __init__(self, machine: Machine, options: EngineOptions) -> None:
         self._machine, self._options = machine, options
         self._lock = threading.Lock()
-        self._generations: dict[str, int] = {}
         self._operations: OrderedDict[tuple[str, tuple[int, ...]], Operation] = OrderedDict()
 
     def query(self, graph: Graph) -> EngineOffer | Declined:
@@ -174,7 +173,7 @@ class MiopenEngine(Engine):
             target=properties.target,
             compute_units=properties.compute_units,
             databases=tuple([environment.variables.get(v) for v in _DATABASE_VARIABLES]),
-            generation=self._generations.get(graph.content_key.digest, 0),
+            generation=self._machine.generation(graph.content_key.digest),
         )
         return Resolution(settings, token, how.cacheable, (note,) if note else ())
 
@@ -202,7 +201,7 @@ class MiopenEngine(Engine):
         )
         notes = warn_about_find_enforce(order, os.environ)
         what = _what(operation, graph, order)
-        options, digest = self._options, graph.content_key.digest
+        options = self._options
         try:
             if order.searches and operation.tunable and options.in_subprocess:
                 notes += self._tune_in_child(graph, operation, order, token.ordinal, what)
@@ -216,9 +215,8 @@ class MiopenEngine(Engine):
                 on_progress=options.on_progress,
             )
         finally:
-            if not resolution.cacheable:  # it may have changed what cached plans were built from
-                with self._lock:
-                    self._generations[digest] = self._generations.get(digest, 0) + 1
+            if not resolution.cacheable:
+                self._machine.next_generation(graph.content_key.digest)
 
     def _operation(self, graph: Graph) -> Operation:
         """Read a graph, or remember what it was: equal graphs with equal uids are one."""
@@ -236,7 +234,7 @@ class MiopenEngine(Engine):
         self, graph: Graph, operation: Operation, order: BuildOrder, ordinal: int, what: str
     ) -> tuple[str, ...]:
         options = self._options
-        with reported(what, options.on_progress) as details, recorded(operation, details):
+        with reported(what, options.on_progress) as details, recorded(operation, order, details):
             seconds = tune_in_child(
                 graph, order, ordinal, what=what, time_limit=options.tuning_time_limit
             )

@@ -75,6 +75,12 @@ class BuildOrder:
         return self.exhaustive or self.policy not in {None, TuningPolicy.NONE}
 
     @property
+    def rewrites(self) -> bool:
+        """Whether building searches even where there is a record, and replaces it."""
+        updates = self.policy is TuningPolicy.DB_UPDATE and self.exhaustive
+        return updates or self.policy is TuningPolicy.SEARCH_DB_UPDATE
+
+    @property
     def searches(self) -> bool:
         """Whether building may start a search."""
         return self.tunes and self.policy is not TuningPolicy.DB_CLEAN

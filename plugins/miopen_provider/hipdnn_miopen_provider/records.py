@@ -51,13 +51,25 @@ class Snapshot:
                         records |= {(name, key, s): value for s, value in solvers.items()}
         return cls(records, stamps)
 
-    def changes(self, later: Snapshot) -> str:
-        """Say what changed up to a later snapshot."""
+    def changes(self, later: Snapshot, *, rewrites: bool) -> str:
+        """Say what changed up to a later snapshot.
+
+        Args:
+            later: The perf-db afterwards.
+            rewrites: Whether records were to be replaced. A search may find again what was there;
+                then only the file's age tells, which another process's record changes, too.
+        """
         added = sorted({s for _, _, s in later.records.keys() - self.records.keys()})
         removed = sorted({s for _, _, s in self.records.keys() - later.records.keys()})
-        kept = self.records.keys() & later.records.keys()
         replaced = {name for name, stamp in later.stamps.items() if self.stamps.get(name) != stamp}
-        rewritten = sorted({solver for name, _, solver in kept if name in replaced})
+        rewritten = sorted(
+            {
+                record[2]
+                for record in self.records.keys() & later.records.keys()
+                if self.records[record] != later.records[record]
+                or (rewrites and record[0] in replaced)
+            }
+        )
         parts = [
             f"{verb} {', '.join(solvers)}"
             for verb, solvers in (("added", added), ("removed", removed), ("rewritten", rewritten))
