@@ -173,7 +173,7 @@ def launched_on(plan_run: Callable[[], None]) -> list[str]:
 
 def test_each_execution_goes_to_its_own_stream(registry: EngineRegistry) -> None:
     plan = registry.create_execution_plan_ext(bn_inference(), ENGINE)
-    (handle,) = miopen_plan(plan)._launcher.handles
+    (handle,) = miopen_plan(plan).handles
     with native.Stream() as one, native.Stream() as other, buffers_for(plan) as buffers:
         for stream in (one.address, other.address, None, one.address):
             plan.execute(buffers, stream=stream)
@@ -256,6 +256,28 @@ def test_many_plans_leave_nothing(
     assert live_objects() == objects
     assert hip.memory_info()[0] == free
     assert allocated_bytes() - allocated < 100 * times
+
+
+def test_a_plan_that_is_dropped_is_released_without_the_collector() -> None:
+    """Device memory does not make Python's collector run."""
+    registry = new_registry(plan_cache_size=0)
+    with stderr_to(Path(os.devnull)):
+        registry.get_engine_configs(bn_inference(44))  # a handle for queries is kept
+        before = live_objects()
+        gc.disable()
+        try:
+            plan = registry.create_execution_plan_ext(bn_inference(44), ENGINE)
+            run(plan)
+            assert live_objects()["device memory"] == before["device memory"] + 1  # its workspace
+            with buffers_for(plan) as buffers:
+                bound = plan.bind(buffers)
+                del plan
+                bound()
+                del bound
+            assert live_objects()["device memory"] == before["device memory"]
+            assert live_objects()["events"] == before["events"]
+        finally:
+            gc.enable()
 
 
 def test_a_failed_build_leaves_nothing(

@@ -114,7 +114,7 @@ def test_policy(
     assert seen.removed == (recorded if policy is DB_CLEAN else frozenset())
     assert seen.perf_db_written is (searches or bool(seen.removed))
     assert policies_seen == [(policy, NONE)]
-    assert all(h.tuning_policy is NONE for h in miopen_plan(plan)._launcher.handles)
+    assert all(h.tuning_policy is NONE for h in miopen_plan(plan).handles)
     assert f"tuning policy: {policy.name} ({policy}), decided by {POLICY}" in plan.notes
     notes = " ".join(plan.notes)
     assert ("DbUpdate does nothing" in notes) is (batchnorm and policy is DB_UPDATE)
