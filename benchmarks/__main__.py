@@ -7,6 +7,7 @@ import argparse
 from .conv_vs_onnxruntime import convolution_figure
 from .figures import print_figures
 from .hot_path import hot_path_figures
+from .miopen_overhead import figures_inside_a_tree
 from .start_up import start_up_figures
 
 
@@ -19,6 +20,7 @@ def main() -> None:
     repeat = 3 if arguments.quick else 15
     figures = [*start_up_figures(repeat), *hot_path_figures(repeat)]
     figures.append(convolution_figure(1 if arguments.quick else 5))
+    figures += figures_inside_a_tree(quick=arguments.quick)
     print_figures(figures, as_json=arguments.json)
 
 

@@ -38,6 +38,7 @@ from tests.native.engines import (
     new_registry,
     run,
 )
+from tests.native.environment import run_child
 from tests.native.observe import observe, stderr_to
 from tests.native.test_leaks import allocated_bytes, live_objects
 
@@ -172,7 +173,7 @@ def launched_on(plan_run: Callable[[], None]) -> list[str]:
 
 def test_each_execution_goes_to_its_own_stream(registry: EngineRegistry) -> None:
     plan = registry.create_execution_plan_ext(bn_inference(), ENGINE)
-    (handle,) = miopen_plan(plan)._launcher.handles
+    (handle,) = miopen_plan(plan).handles
     with native.Stream() as one, native.Stream() as other, buffers_for(plan) as buffers:
         for stream in (one.address, other.address, None, one.address):
             plan.execute(buffers, stream=stream)
@@ -257,6 +258,28 @@ def test_many_plans_leave_nothing(
     assert allocated_bytes() - allocated < 100 * times
 
 
+def test_a_plan_that_is_dropped_is_released_without_the_collector() -> None:
+    """Device memory does not make Python's collector run."""
+    registry = new_registry(plan_cache_size=0)
+    with stderr_to(Path(os.devnull)):
+        registry.get_engine_configs(bn_inference(44))  # a handle for queries is kept
+        before = live_objects()
+        gc.disable()
+        try:
+            plan = registry.create_execution_plan_ext(bn_inference(44), ENGINE)
+            run(plan)
+            assert live_objects()["device memory"] == before["device memory"] + 1  # its workspace
+            with buffers_for(plan) as buffers:
+                bound = plan.bind(buffers)
+                del plan
+                bound()
+                del bound
+            assert live_objects()["device memory"] == before["device memory"]
+            assert live_objects()["events"] == before["events"]
+        finally:
+            gc.enable()
+
+
 def test_a_failed_build_leaves_nothing(
     registry: EngineRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -299,6 +322,35 @@ def test_too_small_a_limit_is_one_clear_error(
     monkeypatch.setattr(convolution, "find", lambda *_, **__: [])
     with observe(), pytest.raises(ExecutionError, match="no solver within 0 bytes.*raise global"):
         new_registry().create_execution_plan_ext(conv_forward(30), ENGINE, {LIMIT: 0})
+
+
+EXITS = """
+from tests.native.engines import *
+registry = new_registry()
+for graph in (conv_forward(), bn_inference(), conv_bias_relu()):
+    run(registry.create_execution_plan_ext(graph, ENGINE))
+"""
+
+
+def test_a_process_may_end_with_plans_in_the_cache(tmp_path: Path) -> None:
+    done = run_child(tmp_path, EXITS, {"MIOPEN_LOG_LEVEL": "3"})
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_forked_child_leaves_its_parents_plans_alone(registry: EngineRegistry) -> None:
+    with stderr_to(Path(os.devnull)):
+        plan = registry.create_execution_plan_ext(conv_forward(34), ENGINE)
+    before = live_objects()
+    child = os.fork()
+    if child == 0:
+        try:
+            registry.clear()
+            del plan
+            gc.collect()
+        finally:
+            os._exit(0 if live_objects() == before else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    run(plan)
 
 
 # Progress

@@ -261,3 +261,29 @@ def test_fused_searches_survive_where_fusion_plans_do_not(
     _, (seen,) = plan_in_child(tmp_path, policy, operation="fused")
     assert seen["searched"]
     assert not seen["error"]
+
+
+TWO_DEVICES = """
+from hipdnn_miopen_provider.native import hip
+from tests.native.engines import *
+from tests.native.observe import observe
+
+registry, graph = new_registry(), bn_inference()
+with observe():
+    first = registry.create_execution_plan_ext(graph, ENGINE)
+    with hip.on_device(1):
+        second = registry.create_execution_plan_ext(graph, ENGINE)
+        again = registry.create_execution_plan_ext(graph, ENGINE)
+    assert hip.current_device() == 0
+    assert (first.from_cache, second.from_cache, again.from_cache) == (False, False, True)
+    assert registry.create_execution_plan_ext(graph, ENGINE).from_cache
+    for plan in (first, second, first):  # whatever the thread's device is
+        run(plan)
+        assert hip.current_device() == 0
+print("done")
+"""
+
+
+def test_a_plan_belongs_to_the_device_it_was_built_on(tmp_path: Path) -> None:
+    done = run_child(tmp_path, TWO_DEVICES, {"HIP_STANDIN_DEVICES": "2"})
+    assert done.stdout == "done\n", done.stderr[-2000:]

@@ -6,6 +6,7 @@ make test takes every pair of operation, policy and state of the db; make test-f
 from __future__ import annotations
 
 import itertools
+import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -95,7 +96,7 @@ def test_policy(
 ) -> None:
     batchnorm = operation.startswith("batchnorm")
     # a width of its own: the databases are the process's
-    width = 16 + 2 * (policy + 5 * STATES.index(state))
+    width = 100 + 2 * (policy + 5 * STATES.index(state))
     graph = TUNABLE[operation](width)
     recorded: frozenset[tuple[str, str]] = frozenset()
     if state == "record":
@@ -113,13 +114,17 @@ def test_policy(
     assert seen.removed == (recorded if policy is DB_CLEAN else frozenset())
     assert seen.perf_db_written is (searches or bool(seen.removed))
     assert policies_seen == [(policy, NONE)]
-    assert all(h.tuning_policy is NONE for h in miopen_plan(plan)._launcher.handles)
+    assert all(h.tuning_policy is NONE for h in miopen_plan(plan).handles)
     assert f"tuning policy: {policy.name} ({policy}), decided by {POLICY}" in plan.notes
     notes = " ".join(plan.notes)
     assert ("DbUpdate does nothing" in notes) is (batchnorm and policy is DB_UPDATE)
     if policy is not NONE:
         word = "removed" if seen.removed else "added" if seen.added else "rewritten"
         assert f"user perf-db: {word if seen.perf_db_written else 'no change'}" in notes
+    if policy is not NONE and operation in {"forward", "backward data", "backward weights"}:
+        assert re.search(r"solver: (Conv|Gemm|fft)\w+.* \(\w+, [\d.e-]+ ms, \d+ bytes", notes), (
+            notes
+        )
     with observe() as executing:
         run(plan)
     assert executing.launches

@@ -6,15 +6,48 @@ missing it says so (`hipdnn providers`) and does no harm.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from hipdnn_registry import hookimpl
 
 if TYPE_CHECKING:
+    from hipdnn_miopen_provider.child import TuningError
+    from hipdnn_miopen_provider.find_enforce import FindEnforceWarning
+    from hipdnn_miopen_provider.progress import TuningProgress, TuningStage
+    from hipdnn_miopen_provider.provider import MiopenProvider
+    from hipdnn_miopen_provider.tuning import TuningPolicy, resolve_tuning_policy
     from hipdnn_registry import Provider
 
 __version__ = "0.1.0"
-__all__ = ["hipdnn_get_provider"]
+__all__ = [
+    "FindEnforceWarning",
+    "MiopenProvider",
+    "TuningError",
+    "TuningPolicy",
+    "TuningProgress",
+    "TuningStage",
+    "hipdnn_get_provider",
+    "resolve_tuning_policy",
+]
+
+_HOME = {
+    "FindEnforceWarning": "find_enforce",
+    "MiopenProvider": "provider",
+    "TuningError": "child",
+    "TuningPolicy": "tuning",
+    "TuningProgress": "progress",
+    "TuningStage": "progress",
+    "resolve_tuning_policy": "tuning",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name at its first use: discovery imports this module on every machine."""
+    module = _HOME.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{module}"), name)
 
 
 @hookimpl

@@ -9,7 +9,7 @@ from hipdnn_miopen_provider.native import NativeError, hip
 from hipdnn_miopen_provider.operation import Compilation
 from hipdnn_miopen_provider.plan import MiopenPlan
 from hipdnn_miopen_provider.progress import reported
-from hipdnn_miopen_provider.records import Snapshot
+from hipdnn_miopen_provider.records import Snapshot, solver_name
 from hipdnn_registry import ExecutionError
 
 if TYPE_CHECKING:
@@ -49,34 +49,44 @@ def build_plan(
         compilation = Compilation(order, owned)
         changes = ""
         if order.tunes:
-            with reported(what, on_progress) as details, recorded(operation, details):
+            with reported(what, on_progress) as details, recorded(operation, order, details):
                 launcher = _compile(operation, compilation, what)
             (changes,) = details
         else:
             launcher = _compile(operation, compilation, what)
         kept = owned.pop_all()
-    told = [*notes, *(f"solver: {solver}" for solver in compilation.solvers)]
+    told = [*notes, *_solvers(operation, compilation)]
     told += [f"workspace: {launcher.workspace_size} bytes", *compilation.notes]
     if changes:
         told.append(changes)
     return MiopenPlan(launcher, operation.sizes, kept, ordinal, tuple(told))
 
 
+def _solvers(operation: Operation, compilation: Compilation) -> Iterator[str]:
+    for solver in compilation.solvers:
+        # the name is in a file, which is worth reading where a search took its time anyway
+        measured = compilation.order.find_mode is not None
+        name = solver_name(operation, solver) if measured else None
+        yield f"solver: {name} ({solver})" if name else f"solver: {solver}"
+
+
 @contextmanager
-def recorded(operation: Operation, details: list[str]) -> Iterator[None]:
+def recorded(operation: Operation, order: BuildOrder, details: list[str]) -> Iterator[None]:
     """Append what a block changed in the perf-db to `details`; an error says it too."""
+
+    def changes() -> str:
+        return before.changes(Snapshot.take(operation), rewrites=order.rewrites)
+
     before = Snapshot.take(operation)
     try:
         yield
     except ExecutionError as error:
-        left = before.changes(Snapshot.take(operation))
-        error.args = (f"{error}; MIOpen left the user's perf-db with {left}",)
+        error.args = (f"{error}; MIOpen left the user's perf-db with {changes()}",)
         raise
     except BaseException as error:
-        left = before.changes(Snapshot.take(operation))
-        error.add_note(f"MIOpen left the user's perf-db with {left}")
+        error.add_note(f"MIOpen left the user's perf-db with {changes()}")
         raise
-    details.append(f"user perf-db: {before.changes(Snapshot.take(operation))}")
+    details.append(f"user perf-db: {changes()}")
 
 
 def _compile(operation: Operation, compilation: Compilation, what: str) -> Launcher:

@@ -21,6 +21,7 @@ from hipdnn_miopen_provider.operation import (
     Compilation,
     Launcher,
     Operation,
+    Solver,
     WorkspaceNeed,
     scratch,
 )
@@ -139,8 +140,7 @@ class Convolution(Operation):
         if best is None:
             raise ExecutionError(_nothing_fits(found, limit, asked))
         compilation.solvers.append(
-            f"{best.algorithm.name}, {best.milliseconds:.4g} ms, {best.workspace_size} bytes of "
-            "workspace"
+            Solver(best.algorithm.name, best.milliseconds, best.workspace_size)
         )
         if limit < asked:
             compilation.notes.append(self._dropped(handle, problem, limit, asked))
@@ -197,13 +197,12 @@ class ConvolutionLauncher(Launcher):
         self.handles = (handle,)
         self.workspace_size = found.workspace_size
         self._uids = operation.uids
-        self._run = ConvolutionRunner(handle, problem, found.algorithm)
+        self._runner = ConvolutionRunner(handle, problem, found.algorithm)
 
     def bind(self, memory: Mapping[int, DeviceMemory]) -> Run:
         """Return the call on these buffers."""
         x, w, y = self._uids
-        buffers, run = ConvolutionBuffers(memory[x], memory[w], memory[y]), self._run
-        return lambda workspace: run(buffers, workspace)
+        return self._runner.bind(ConvolutionBuffers(memory[x], memory[w], memory[y]))
 
 
 def _nothing_fits(found: Sequence[FindResult], limit: int, asked: int) -> str:

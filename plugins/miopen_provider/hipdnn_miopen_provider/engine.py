@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -16,7 +17,7 @@ from hipdnn_miopen_provider.child import (
 )
 from hipdnn_miopen_provider.find_enforce import warn_about_find_enforce
 from hipdnn_miopen_provider.machine import device
-from hipdnn_miopen_provider.native import FindMode, TuningPolicy, hip
+from hipdnn_miopen_provider.native import FindMode, MiopenError, TuningPolicy, hip
 from hipdnn_miopen_provider.operation import BuildOrder
 from hipdnn_miopen_provider.progress import reported
 from hipdnn_miopen_provider.support import operation_of
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from hipdnn_registry import CompiledPlan, EffectiveSetting, Environment, Graph
 
 _DATABASE_VARIABLES = ("MIOPEN_USER_DB_PATH", "HOME")
+_REMEMBERED = 1024  # operations are small: a few numbers each
 _NOTES = (BehaviorNote.RUNTIME_COMPILATION, BehaviorNote.EXTERNAL_LIBRARY_DEPENDENCY)
 
 
@@ -86,7 +88,7 @@ class PlanToken(NamedTuple):
         target: Its full target id.
         compute_units: Its number of compute units; with the target it names MIOpen's databases.
         databases: Variables that say where the user's databases are.
-        generation: How many plans of this graph have written to the perf-db, or cleaned it, since.
+        generation: See `Machine.generation`.
     """
 
     policy: TuningPolicy | None
@@ -116,7 +118,7 @@ class MiopenEngine(Engine):
     def __init__(self, machine: Machine, options: EngineOptions) -> None:
         self._machine, self._options = machine, options
         self._lock = threading.Lock()
-        self._generations: dict[str, int] = {}
+        self._operations: OrderedDict[tuple[str, tuple[int, ...]], Operation] = OrderedDict()
 
     def query(self, graph: Graph) -> EngineOffer | Declined:
         """Serve what `support` can read and MIOpen has a solver for.
@@ -126,11 +128,13 @@ class MiopenEngine(Engine):
         `global.workspace_size_limit` on convolutions.
         """
         try:
-            operation = operation_of(graph, deterministic=self.deterministic)
+            operation = self._operation(graph)
             with self._machine.query_handle() as handle:
                 need = operation.workspace(handle, deterministic=self.deterministic)
         except Unsupported as reason:
             return Declined(str(reason))
+        except MiopenError as error:
+            return Declined(f"MIOpen refuses: {error}")
         knobs = []
         can_tune = operation.tunable and (self._machine.has_policies or operation.exhaustive_find)
         if can_tune:
@@ -169,14 +173,14 @@ class MiopenEngine(Engine):
             target=properties.target,
             compute_units=properties.compute_units,
             databases=tuple([environment.variables.get(v) for v in _DATABASE_VARIABLES]),
-            generation=self._generations.get(graph.content_key.digest, 0),
+            generation=self._machine.generation(graph.content_key.digest),
         )
         return Resolution(settings, token, how.cacheable, (note,) if note else ())
 
     def estimate_workspace(self, graph: Graph, resolution: Resolution) -> int | None:
         """Return what MIOpen asks for now in the find mode of the effective policy."""
         token = cast("PlanToken", resolution.cache_token)
-        operation = operation_of(graph, deterministic=self.deterministic)
+        operation = self._operation(graph)
         with hip.on_device(token.ordinal), self._machine.query_handle() as handle:
             need = operation.workspace(handle, deterministic=self.deterministic)
         size = need.default if token.find_mode is None else need.normal
@@ -186,7 +190,7 @@ class MiopenEngine(Engine):
     def build(self, graph: Graph, resolution: Resolution) -> CompiledPlan:
         """Build a plan, and tune it as its policy says."""
         token = cast("PlanToken", resolution.cache_token)
-        operation = operation_of(graph, deterministic=self.deterministic)
+        operation = self._operation(graph)
         limit = resolution.settings.get(WORKSPACE_SIZE_LIMIT_KNOB)
         order = BuildOrder(
             policy=token.policy,
@@ -197,7 +201,7 @@ class MiopenEngine(Engine):
         )
         notes = warn_about_find_enforce(order, os.environ)
         what = _what(operation, graph, order)
-        options, digest = self._options, graph.content_key.digest
+        options = self._options
         try:
             if order.searches and operation.tunable and options.in_subprocess:
                 notes += self._tune_in_child(graph, operation, order, token.ordinal, what)
@@ -211,15 +215,26 @@ class MiopenEngine(Engine):
                 on_progress=options.on_progress,
             )
         finally:
-            if not resolution.cacheable:  # it may have changed what cached plans were built from
-                with self._lock:
-                    self._generations[digest] = self._generations.get(digest, 0) + 1
+            if not resolution.cacheable:
+                self._machine.next_generation(graph.content_key.digest)
+
+    def _operation(self, graph: Graph) -> Operation:
+        """Read a graph, or remember what it was: equal graphs with equal uids are one."""
+        key = (graph.content_key.digest, graph.content_key.uids)
+        operation = self._operations.get(key)
+        if operation is None:
+            operation = operation_of(graph, deterministic=self.deterministic)
+            with self._lock:
+                self._operations[key] = operation
+                while len(self._operations) > _REMEMBERED:
+                    self._operations.popitem(last=False)
+        return operation
 
     def _tune_in_child(
         self, graph: Graph, operation: Operation, order: BuildOrder, ordinal: int, what: str
     ) -> tuple[str, ...]:
         options = self._options
-        with reported(what, options.on_progress) as details, recorded(operation, details):
+        with reported(what, options.on_progress) as details, recorded(operation, order, details):
             seconds = tune_in_child(
                 graph, order, ordinal, what=what, time_limit=options.tuning_time_limit
             )

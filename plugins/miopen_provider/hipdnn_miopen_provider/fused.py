@@ -20,7 +20,7 @@ from hipdnn_miopen_provider.native import (
     find2,
     pointwise,
 )
-from hipdnn_miopen_provider.operation import Compilation, Launcher, Operation, scratch
+from hipdnn_miopen_provider.operation import Compilation, Launcher, Operation, Solver, scratch
 from hipdnn_miopen_provider.pointwise import add
 from hipdnn_miopen_provider.tensors import Unsupported
 
@@ -135,8 +135,7 @@ class FusedConvolution(Operation):
         if best is None:
             return None
         compilation.solvers.append(
-            f"fused solver {best.solver_id}, {best.milliseconds:.4g} ms, {best.workspace_size} "
-            "bytes of workspace"
+            Solver(f"fused solver {best.solver_id}", best.milliseconds, best.workspace_size)
         )
         return _FusedLauncher(handle, best, uids)
 

@@ -52,6 +52,7 @@ class Machine:
         self.has_policies = supports_tuning_policy()
         self._lock = threading.Lock()
         self._handles: dict[int, Handle] = {}
+        self._generations: dict[str, int] = {}
         self._owned = ExitStack()
         weakref.finalize(self, release, self._owned, os.getpid())
 
@@ -64,3 +65,15 @@ class Machine:
             if handle is None:
                 handle = self._handles[ordinal] = self._owned.enter_context(Handle())
             yield handle
+
+    def generation(self, digest: str) -> int:
+        """Return how many builds for a graph were asked to write to the perf-db, or to clean it.
+
+        What was built from the perf-db before such a build may not be what it would be now.
+        """
+        return self._generations.get(digest, 0)
+
+    def next_generation(self, digest: str) -> None:
+        """Count such a build."""
+        with self._lock:
+            self._generations[digest] = self._generations.get(digest, 0) + 1

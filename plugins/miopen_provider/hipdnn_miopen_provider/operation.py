@@ -75,9 +75,33 @@ class BuildOrder:
         return self.exhaustive or self.policy not in {None, TuningPolicy.NONE}
 
     @property
+    def rewrites(self) -> bool:
+        """Whether building searches even where there is a record, and replaces it."""
+        updates = self.policy is TuningPolicy.DB_UPDATE and self.exhaustive
+        return updates or self.policy is TuningPolicy.SEARCH_DB_UPDATE
+
+    @property
     def searches(self) -> bool:
         """Whether building may start a search."""
         return self.tunes and self.policy is not TuningPolicy.DB_CLEAN
+
+
+@dataclass(frozen=True, slots=True)
+class Solver:
+    """A chosen solver.
+
+    Attributes:
+        kind: Its algorithm, or its number.
+        milliseconds: Measured by MIOpen when it was found.
+        workspace_size: Bytes that it needs.
+    """
+
+    kind: str
+    milliseconds: float
+    workspace_size: int
+
+    def __str__(self) -> str:
+        return f"{self.kind}, {self.milliseconds:.4g} ms, {self.workspace_size} bytes of workspace"
 
 
 @dataclass
@@ -88,13 +112,13 @@ class Compilation:
         order: How to build.
         owned: Closes all that the plan keeps: handles, descriptors, solutions.
         notes: Sentences for the plan.
-        solvers: The chosen solvers, for people.
+        solvers: The chosen solvers, where MIOpen tells.
     """
 
     order: BuildOrder
     owned: ExitStack
     notes: list[str] = field(default_factory=list)
-    solvers: list[str] = field(default_factory=list)
+    solvers: list[Solver] = field(default_factory=list)
 
     def new_handle(self) -> Handle:
         """Make a handle that the plan keeps. A policy is obeyed on a fresh one only."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import logging
+from contextlib import suppress
 from dataclasses import dataclass
+from math import isclose
 from typing import TYPE_CHECKING
 
 from hipdnn_miopen_provider.perf_db import (
@@ -13,11 +14,11 @@ from hipdnn_miopen_provider.perf_db import (
     read_databases,
     user_db_folder,
 )
+from hipdnn_miopen_provider.progress import log
 
 if TYPE_CHECKING:
-    from hipdnn_miopen_provider.operation import Operation
-
-_log = logging.getLogger("hipdnn_registry.miopen")
+    from hipdnn_miopen_provider.operation import Operation, Solver
+    from hipdnn_miopen_provider.perf_db import Database
 
 Records = dict[tuple[str, str, str], str]
 """(file, key, solver) -> tuned parameters."""
@@ -37,34 +38,69 @@ class Snapshot:
 
     @classmethod
     def take(cls, operation: Operation) -> Snapshot:
-        """Read the user's perf-db. What can't be read counts as empty: MIOpen copes, so do we."""
+        """Read the user's perf-db."""
         records: Records = {}
         stamps: dict[str, int] = {}
-        try:
-            for database in read_databases():
-                if database.kind is DbKind.PERF:
-                    name = database.path.name
+        for database in _readable():
+            if database.kind is DbKind.PERF:
+                name = database.path.name
+                with suppress(FileNotFoundError):  # replaced at this moment
                     stamps[name] = database.path.stat().st_mtime_ns
-                    for key, solvers in database.records.items():
-                        if _concerns(operation, key, batchnorm=database.is_batchnorm):
-                            records |= {(name, key, s): value for s, value in solvers.items()}
-        except (OSError, ValueError) as error:
-            _log.warning("MIOpen's user perf-db in %s can't be read: %s", user_db_folder(), error)
+                for key, solvers in database.records.items():
+                    if _concerns(operation, key, batchnorm=database.is_batchnorm):
+                        records |= {(name, key, s): value for s, value in solvers.items()}
         return cls(records, stamps)
 
-    def changes(self, later: Snapshot) -> str:
-        """Say what changed up to a later snapshot."""
+    def changes(self, later: Snapshot, *, rewrites: bool) -> str:
+        """Say what changed up to a later snapshot.
+
+        Args:
+            later: The perf-db afterwards.
+            rewrites: Whether records were to be replaced. A search may find again what was there;
+                then only the file's age tells, which another process's record changes, too.
+        """
         added = sorted({s for _, _, s in later.records.keys() - self.records.keys()})
         removed = sorted({s for _, _, s in self.records.keys() - later.records.keys()})
-        kept = self.records.keys() & later.records.keys()
         replaced = {name for name, stamp in later.stamps.items() if self.stamps.get(name) != stamp}
-        rewritten = sorted({solver for name, _, solver in kept if name in replaced})
+        rewritten = sorted(
+            {
+                record[2]
+                for record in self.records.keys() & later.records.keys()
+                if self.records[record] != later.records[record]
+                or (rewrites and record[0] in replaced)
+            }
+        )
         parts = [
             f"{verb} {', '.join(solvers)}"
             for verb, solvers in (("added", added), ("removed", removed), ("rewritten", rewritten))
             if solvers
         ]
         return "; ".join(parts) or "no change"
+
+
+def solver_name(operation: Operation, solver: Solver) -> str | None:
+    """Return MIOpen's name of a solver that a Find has just measured, from the user's find-db.
+
+    The C API names a solver by its algorithm only; the find-db has name, time and workspace.
+    """
+    for database in _readable():
+        if database.kind is DbKind.FIND:
+            for key in database.records:
+                if _concerns(operation, key, batchnorm=False):
+                    for name, value in database.find_values(key).items():
+                        same_time = isclose(value.milliseconds, solver.milliseconds, rel_tol=1e-4)
+                        if same_time and value.workspace_size == solver.workspace_size:
+                            return name
+    return None
+
+
+def _readable() -> list[Database]:
+    """The user's databases. What can't be read counts as absent: MIOpen copes, so do we."""
+    try:
+        return read_databases()
+    except (OSError, ValueError) as error:
+        log.warning("MIOpen's user databases in %s can't be read: %s", user_db_folder(), error)
+        return []
 
 
 def _concerns(operation: Operation, key: str, *, batchnorm: bool) -> bool:

@@ -24,6 +24,8 @@ from hipdnn_miopen_provider.native.memory import NO_MEMORY
 from hipdnn_miopen_provider.native.prototypes import ConvAlgoPerfT, ConvSolutionT
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hipdnn_miopen_provider.native.descriptors import ConvolutionDescriptor, TensorDescriptor
     from hipdnn_miopen_provider.native.handle import Handle
     from hipdnn_miopen_provider.native.memory import DeviceMemory
@@ -249,11 +251,24 @@ class ConvolutionRunner:
             MiopenError: There was no such Find on this handle.
             ValueError: A buffer is smaller than its tensor.
         """
+        self.bind(buffers)(workspace)
+
+    def bind(self, buffers: ConvolutionBuffers) -> Callable[[DeviceMemory], None]:
+        """Checks the buffers once; what it returns runs on them in a given workspace.
+
+        Raises:
+            ValueError: A buffer is smaller than its tensor.
+        """
         a, b, c = self._order(buffers)
         needed = self._needed
         if a.nbytes < needed[0] or b.nbytes < needed[1] or c.nbytes < needed[2]:
             self._problem.check_sizes(buffers)  # raises, and names the tensor
-        self._call(a.address, b.address, c.address, workspace.address, workspace.nbytes)
+        call, first, second, result = self._call, a.address, b.address, c.address
+
+        def run(workspace: DeviceMemory) -> None:
+            call(first, second, result, workspace.address, workspace.nbytes)
+
+        return run
 
 
 def run_immediate(

@@ -127,7 +127,10 @@ class MiopenLibrary:
             MissingSymbolError: This libMIOpen doesn't export it.
             MiopenError: It returned a status other than success.
         """
-        status = self.function(name)(*arguments)
+        function = self._functions.get(name)
+        if function is None:
+            raise self._missing(name)
+        status = function(*arguments)
         if status:
             self.fail(name, status)
 
