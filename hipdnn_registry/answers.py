@@ -13,7 +13,7 @@ from .discovery import ProviderRecord, ProviderStatus, RegisteredEngine
 from .errors import NoEngineError
 from .knob_rules import sound_knobs
 from .knobs import BENCHMARKING_KNOB, Knob, KnobList
-from .provider import BehaviorNote, Declined, EffectiveSetting, EngineOffer
+from .provider import BehaviorNote, BufferKind, Declined, EffectiveSetting, EngineOffer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,6 +38,7 @@ class EngineConfigInfo:
         behavior_notes: hipDNN's behaviour notes.
         provider_name: Name of its provider.
         provider_version: Version of its provider.
+        buffer_kind: Where the buffers of its plans live: in host memory, or on a device.
         defects: Knobs that the engine advertises against the rules, and that were left out.
         default_settings: Every knob at its default, as settings start out.
         deprecated_knobs: Those of the knobs that are deprecated.
@@ -51,6 +52,7 @@ class EngineConfigInfo:
     behavior_notes: tuple[BehaviorNote, ...]
     provider_name: str
     provider_version: str
+    buffer_kind: BufferKind = BufferKind.HOST
     defects: tuple[str, ...] = ()
     default_settings: Mapping[str, EffectiveSetting] = field(default_factory=dict, repr=False)
     deprecated_knobs: tuple[Knob, ...] = field(default=(), repr=False)
@@ -124,6 +126,7 @@ def _ask(engine: RegisteredEngine, graph: Graph) -> EngineAnswer:
         behavior_notes=tuple(answer.behavior_notes),
         provider_name=engine.info.name,
         provider_version=engine.info.version,
+        buffer_kind=answer.buffer_kind,
         defects=defects,
         default_settings={knob.knob_id: EffectiveSetting(knob.default_value) for knob in knobs},
         deprecated_knobs=tuple(knob for knob in knobs if knob.deprecated),

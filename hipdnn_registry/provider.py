@@ -69,6 +69,16 @@ class EffectiveSetting(NamedTuple):
     detail: str = ""
 
 
+class BufferKind(StrEnum):
+    """Where a plan's buffers live, and so what its `execute` gets."""
+
+    HOST = "host"
+    """numpy arrays, checked to have the tensor's shape, dtype and strides."""
+
+    DEVICE = "device"
+    """Addresses in the memory of the plan's device."""
+
+
 @dataclass(frozen=True, slots=True)
 class EngineOffer:
     """An engine serves the graph.
@@ -77,11 +87,13 @@ class EngineOffer:
         knobs: The knobs that it honours for this graph.
         workspace_size: Bytes of workspace that suffice for any setting of these knobs.
         behavior_notes: hipDNN's behaviour notes.
+        buffer_kind: Where the buffers of its plans live.
     """
 
     knobs: Sequence[Knob] = ()
     workspace_size: int = 0
     behavior_notes: Sequence[BehaviorNote] = ()
+    buffer_kind: BufferKind = BufferKind.HOST
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,16 +128,6 @@ class Resolution:
     def __getitem__(self, knob_id: str) -> Any:
         """Return the effective value of a knob."""
         return self.settings[knob_id].value
-
-
-class BufferKind(StrEnum):
-    """Where a plan's buffers live, and so what its `execute` gets."""
-
-    HOST = "host"
-    """numpy arrays, checked to have the tensor's shape, dtype and strides."""
-
-    DEVICE = "device"
-    """Addresses in the memory of the plan's device."""
 
 
 class DeviceBuffer(ABC):

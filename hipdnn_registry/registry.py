@@ -162,6 +162,15 @@ class EngineRegistry:
             self._answers.of(entry, graph).info is not None for entry in catalog.engines.values()
         )
 
+    def get_engine_config(self, graph: Graph, engine: int | str) -> EngineConfigInfo:
+        """Return the configuration of one engine, by id or name, for a graph.
+
+        Raises:
+            UnknownEngineError: No such engine.
+            UnsupportedGraphError: The engine declines the graph.
+        """
+        return self._serving(graph, engine)[1]
+
     def get_knobs_for_engine(self, graph: Graph, engine: int | str) -> KnobList:
         """Return the knobs that an engine, by id or name, advertises for a graph.
 

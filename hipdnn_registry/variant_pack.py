@@ -69,18 +69,18 @@ class BufferSpec:
 
     def address_of(self, value: Any) -> int:
         """Return the device address of an address, a `DeviceBuffer` or a DLPack object."""
+        if type(value) is int and value > 0:
+            return value
         if isinstance(value, DeviceBuffer):
             if value.size < self.span:
                 self.fail(f"has {value.size} bytes, but needs {self.span}")
             return value.address
         if is_on_device(value):
             return self._address_of_tensor(device_tensor(value))
-        if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
-            self.fail(
-                f"is {_shown(value)}, but must be on the device: an address, a DeviceBuffer or a "
-                "DLPack object; nothing is copied there by itself"
-            )
-        return value
+        return self.fail(
+            f"is {_shown(value)}, but must be on the device: an address, a DeviceBuffer or a "
+            "DLPack object; nothing is copied there by itself"
+        )
 
     def _address_of_tensor(self, tensor: DeviceTensor) -> int:
         if tensor.shape != self.shape:
@@ -139,6 +139,7 @@ class VariantPackChecker:
                 if not shared:
                     self._by_key[tensor.name] = self._specs[tensor.uid]
         self._on_host = kind is BufferKind.HOST
+        self._span = {self._target[uid]: spec.span for uid, spec in self._specs.items()}
         written = [uid for uid, spec in self._specs.items() if spec.written]
         self._apart = [
             (self._target[uid], self._target[other])
@@ -170,20 +171,22 @@ class VariantPackChecker:
                 s.label for uid, s in self._specs.items() if self._target[uid] not in buffers
             ]
             raise VariantPackError(f"no buffer is given for tensor {', '.join(missing)}")
-        for first, second in self._apart:
-            if not self._on_host:
-                self._check_ranges(buffers, first, second)
-            elif np.may_share_memory(buffers[first], buffers[second]):
-                self._check_overlap(buffers, first, second)
+        if self._on_host:
+            for first, second in self._apart:
+                if np.may_share_memory(buffers[first], buffers[second]):
+                    self._check_overlap(buffers, first, second)
+        else:
+            for first, second in self._apart:
+                begin, start = buffers[first], buffers[second]
+                if begin < start + self._span[second] and start < begin + self._span[first]:
+                    self._check_ranges(first, second)
         return buffers
 
-    def _check_ranges(self, buffers: dict[int, Any], first: int, second: int) -> None:
-        """Compare ranges of addresses; tensors with gaps may lie between each other."""
+    def _check_ranges(self, first: int, second: int) -> None:
+        """Refuse ranges of addresses that meet; tensors with gaps may lie between each other."""
         by_target = {target: self._specs[uid] for uid, target in self._target.items()}
         one, other = by_target[first], by_target[second]
-        begin, start = buffers[first], buffers[second]
-        apart = begin >= start + other.span or start >= begin + one.span
-        if not apart and not one.has_gaps and not other.has_gaps:
+        if not one.has_gaps and not other.has_gaps:
             self._overlapping(one, other)
 
     def _check_overlap(self, buffers: dict[int, Any], first: int, second: int) -> None:

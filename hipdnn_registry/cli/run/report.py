@@ -13,6 +13,7 @@ from hipdnn_registry.cli.output import Report
 from hipdnn_registry.environment import Environment
 from hipdnn_registry.errors import HipdnnError
 from hipdnn_registry.knobs import BENCHMARKING_KNOB, KnobSetting
+from hipdnn_registry.provider import BufferKind
 
 from .accuracy import MEASURE, Accuracy, compare
 from .cost import bytes_moved, convolution_flops
@@ -75,30 +76,41 @@ def run_report(registry: EngineRegistry, graph: Graph, options: RunOptions) -> R
 
 
 class _Choice(NamedTuple):
-    """An engine with its settings, and whether it will measure candidates on scratch buffers."""
+    """An engine with its settings.
+
+    Attributes:
+        engine: Its name or id.
+        settings: The settings, typed.
+        benchmarking: Whether it will measure candidates on scratch buffers.
+        on_host: Whether its workspace and scratch buffers take the host's memory.
+    """
 
     engine: int | str
     settings: list[KnobSetting]
     benchmarking: bool
+    on_host: bool
 
 
 def _choose(registry: EngineRegistry, graph: Graph, options: RunOptions) -> _Choice:
     """Decide on the engine, whose knobs give the settings their types."""
     engine = options.engine
     if engine is None:
-        best = serving(registry, graph)[0]
-        engine, knobs = best.engine_name, best.knobs
+        info = serving(registry, graph)[0]
+        engine = info.engine_name
     else:
-        knobs = registry.get_knobs_for_engine(graph, engine)
+        info = registry.get_engine_config(graph, engine)
+    knobs = info.knobs
     settings = typed_settings(options.knobs, knobs)
     asked = KnobSetting(BENCHMARKING_KNOB, 1) in settings
     forced = Environment.read().force_benchmarking
     benchmarking = BENCHMARKING_KNOB in knobs and (asked if forced is None else forced)
-    return _Choice(engine, settings, benchmarking)
+    return _Choice(engine, settings, benchmarking, info.buffer_kind is BufferKind.HOST)
 
 
 def _check_memory(registry: EngineRegistry, graph: Graph, chosen: _Choice, *, check: bool) -> Need:
-    workspace = registry.estimate_workspace(graph, chosen.engine, chosen.settings)
+    workspace = 0
+    if chosen.on_host:
+        workspace = registry.estimate_workspace(graph, chosen.engine, chosen.settings)
     if check:
         if REFERENCE_ENGINE not in registry.engine_names():
             raise HipdnnError(
@@ -107,7 +119,9 @@ def _check_memory(registry: EngineRegistry, graph: Graph, chosen: _Choice, *, ch
                 "is installed"
             )
         workspace = max(workspace, registry.estimate_workspace(graph, REFERENCE_ENGINE))
-    need = Need.of(graph, workspace=workspace, check=check, benchmarking=chosen.benchmarking)
+    need = Need.of(
+        graph, workspace=workspace, check=check, benchmarking=chosen.on_host and chosen.benchmarking
+    )
     refuse_if_too_large(need, available_memory())
     return need
 

@@ -30,6 +30,7 @@ from hipdnn_miopen_provider.tuning import (
 )
 from hipdnn_registry import (
     BehaviorNote,
+    BufferKind,
     Declined,
     Engine,
     EngineOffer,
@@ -143,7 +144,12 @@ class MiopenEngine(Engine):
             knobs.append(workspace_size_limit_knob(need.least, need.normal))
         if operation.tunable and self._machine.has_policies:
             knobs.append(tuning_policy_knob())
-        return EngineOffer(knobs, workspace_size=need.normal, behavior_notes=_NOTES)
+        return EngineOffer(
+            knobs,
+            workspace_size=need.normal,
+            behavior_notes=_NOTES,
+            buffer_kind=BufferKind.DEVICE,
+        )
 
     def resolve(
         self, graph: Graph, settings: Mapping[str, EffectiveSetting], environment: Environment
