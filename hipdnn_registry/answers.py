@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from . import log
+from .contract import CODE_ERRORS, checked_answer
 from .discovery import ProviderRecord, ProviderStatus, RegisteredEngine
-from .errors import NoEngineError
+from .errors import EngineDefectError, NoEngineError
 from .knob_rules import sound_knobs
 from .knobs import BENCHMARKING_KNOB, Knob, KnobList
-from .provider import BehaviorNote, BufferKind, Declined, EffectiveSetting, EngineOffer
+from .provider import BehaviorNote, BufferKind, Declined, EffectiveSetting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,7 +80,7 @@ class EngineAnswer:
     engine: RegisteredEngine
     info: EngineConfigInfo | None = None
     reason: str = ""
-    exception: Exception | None = field(default=None, compare=False)
+    exception: BaseException | None = field(default=None, compare=False)
 
 
 class Answers:
@@ -105,14 +106,15 @@ class Answers:
 
 def _ask(engine: RegisteredEngine, graph: Graph) -> EngineAnswer:
     try:
-        answer = engine.engine.query(graph)
+        answer = checked_answer(engine, engine.engine.query(graph))
         if isinstance(answer, Declined):
             return EngineAnswer(engine, reason=answer.reason)
-        if not isinstance(answer, EngineOffer):
-            raise TypeError(f"query returned {answer!r}, neither EngineOffer nor Declined")  # noqa: TRY301
         knobs, defects = sound_knobs(answer.knobs, engine.info.namespace)
-    except Exception as error:
+        notes = tuple(BehaviorNote(note) for note in answer.behavior_notes)
+    except CODE_ERRORS as error:  # one engine's defect must not hide the others
         reason = f"defect of engine {engine.name}: {type(error).__name__}: {error}"
+        if isinstance(error, EngineDefectError):
+            reason = f"defect of {error}"
         _log.error("%s", reason)
         return EngineAnswer(engine, reason=reason, exception=error)
     for defect in defects:
@@ -123,7 +125,7 @@ def _ask(engine: RegisteredEngine, graph: Graph) -> EngineAnswer:
         knobs=knobs,
         supports_exhaustive=BENCHMARKING_KNOB in knobs,
         estimated_workspace_size=answer.workspace_size,
-        behavior_notes=tuple(answer.behavior_notes),
+        behavior_notes=notes,
         provider_name=engine.info.name,
         provider_version=engine.info.version,
         buffer_kind=answer.buffer_kind,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import traceback
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from importlib import metadata
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pluggy
 
 from . import hookspecs
+from .contract import CODE_ERRORS
 from .engine_ids import engine_id
 from .errors import ProviderError, ProviderUnavailableError
 from .provider import PROVIDER_API_VERSION, Engine, Provider, ProviderInfo
@@ -118,9 +120,9 @@ class ProviderFilter:
         """Say why a provider of these names is not loaded, or return `None`."""
         known = {_normalized(name) for name in names if name}
         if known & {_normalized(name) for name in self.block}:
-            return "is on the block list"
+            return "on the block list"
         if self.allow is not None and not known & {_normalized(name) for name in self.allow}:
-            return "is not on the allow list"
+            return "not on the allow list"
         return None
 
 
@@ -154,8 +156,7 @@ def discover(
     rules = provider_filter or ProviderFilter()
     loader = _Loader(strict)
     for provider in in_process:
-        name = getattr(getattr(provider, "info", None), "name", type(provider).__name__)
-        start = ProviderRecord(name=str(name), status=ProviderStatus.LOADED)
+        start = ProviderRecord(name=_name_in_process(provider), status=ProviderStatus.LOADED)
         loader.load(start, rules, provider)
     if entry_points:
         for entry in _entry_points():
@@ -168,6 +169,13 @@ def discover(
             )
             loader.load(start, rules, entry)
     return loader.catalog()
+
+
+def _name_in_process(provider: object) -> str:
+    try:
+        return str(provider.info.name)  # type: ignore[attr-defined]  # its record will say so
+    except CODE_ERRORS:
+        return type(provider).__name__
 
 
 def _entry_points() -> list[metadata.EntryPoint]:
@@ -206,8 +214,11 @@ class _Loader:
             return
         try:
             provider = self._provider(source)
-            record = self._check(replace(record, info=provider.info))
-            self._admit(record, provider)
+            info = _guard("contract", lambda: _checked_info(provider))
+            record = replace(record, info=info)
+            self._check_name(info)
+            engines = _guard("engines", lambda: [_named(e) for e in provider.engines()])
+            self._admit(record, info, engines)
         except _LoadError as failure:
             self._records.append(self._failed(record, failure))
 
@@ -224,10 +235,12 @@ class _Loader:
                     ProviderError("implements no hook hipdnn_get_provider that returns a provider"),
                 )
             source = returned[0]
+            if not isinstance(source, Provider):
+                problem = f"hipdnn_get_provider returned {source!r:.100}, not a Provider"
+                raise _LoadError("hook", ProviderError(problem))
         if not isinstance(source, Provider):
-            raise _LoadError(
-                "hook", ProviderError(f"hipdnn_get_provider returned {source!r}, not a Provider")
-            )
+            problem = f"what was registered in process is {source!r:.100}, not a Provider"
+            raise _LoadError("register", ProviderError(problem))
         return source
 
     def _register(self, plugin: object, entry: metadata.EntryPoint) -> None:
@@ -239,41 +252,24 @@ class _Loader:
             self._plugins.unregister(plugin)
             raise
 
-    def _check(self, record: ProviderRecord) -> ProviderRecord:
-        """Check what the provider says of itself."""
-        info: object = record.info
-        problem = None
-        if not isinstance(info, ProviderInfo):
-            problem = f"info must be a ProviderInfo, not {info!r}"
+    def _check_name(self, info: ProviderInfo) -> None:
+        first = self._names.get(info.name)
+        if first is not None:
+            problem = f"calls itself '{info.name}', which {first.origin} does already"
             raise _LoadError("contract", ProviderError(problem))
-        major, wanted = info.api_version[0], PROVIDER_API_VERSION[0]
-        if major != wanted:
-            older, newer = ("provider", "registry") if major < wanted else ("registry", "provider")
-            problem = (
-                f"was written for provider API {_dotted(info.api_version)}, but this "
-                f"hipdnn-registry speaks {_dotted(PROVIDER_API_VERSION)}: upgrade the {older}, or "
-                f"install an older {newer}"
-            )
-        elif not info.name or not info.version:
-            problem = f"info must have a name and a version, but is {info!r}"
-        elif info.name in self._names:
-            problem = (
-                f"calls itself '{info.name}', which {self._names[info.name].origin} does already"
-            )
-        if problem:
-            raise _LoadError("contract", ProviderError(problem))
-        self._names[info.name] = record
-        return record
 
-    def _admit(self, record: ProviderRecord, provider: Provider) -> None:
-        """Take the provider's engines, except those whose name or id is taken."""
-        engines = _guard("engines", lambda: list(provider.engines()))
+    def _admit(
+        self, record: ProviderRecord, info: ProviderInfo, engines: list[tuple[str, object]]
+    ) -> None:
+        """Take the provider's engines, except those that are none or whose name or id is taken."""
         admitted: list[str] = []
         refused: dict[str, str] = {}
-        for engine in engines:
-            name = getattr(engine, "name", None)
-            if not isinstance(engine, Engine) or not isinstance(name, str) or not name:
-                refused[repr(engine)] = "is no Engine with a name"
+        for name, engine in engines:
+            if not isinstance(engine, Engine):
+                refused[name] = (
+                    f"{name:.100} of {record.origin} is no Engine with a text for a name and an "
+                    "int for a priority"
+                )
                 continue
             identity = engine_id(name)
             other = self._ids.get(identity)
@@ -286,10 +282,11 @@ class _Loader:
                 )
                 _log.error("%s", refused[name])
                 continue
-            registered = RegisteredEngine(name, identity, engine, provider.info)
+            registered = RegisteredEngine(name, identity, engine, info)
             self._engines[name] = self._ids[identity] = registered
             self._owners[name] = record
             admitted.append(name)
+        self._names[info.name] = record
         self._records.append(replace(record, engines=tuple(admitted), refused=refused))
 
     def _failed(self, record: ProviderRecord, failure: _LoadError) -> ProviderRecord:
@@ -319,6 +316,40 @@ class _Loader:
             exception=error,
             traceback="".join(traceback.format_exception(error)),
         )
+
+
+def _checked_info(provider: Provider) -> ProviderInfo:
+    """Check what a provider says of itself."""
+    info: object = getattr(provider, "info", None)
+    if not isinstance(info, ProviderInfo):
+        raise ProviderError(f"info must be a ProviderInfo, not {info!r:.100}")
+    version = info.api_version
+    if not (isinstance(version, tuple) and [type(part) for part in version] == [int, int]):
+        raise ProviderError(f"api_version must be two ints such as (1, 0), not {version!r}")
+    if version[0] != PROVIDER_API_VERSION[0]:
+        older, newer = ("provider", "registry")
+        if version[0] > PROVIDER_API_VERSION[0]:
+            older, newer = newer, older
+        raise ProviderError(
+            f"was written for provider API {_dotted(version)}, but this hipdnn-registry speaks "
+            f"{_dotted(PROVIDER_API_VERSION)}: upgrade the {older}, or install an older {newer}"
+        )
+    for what in ("name", "version"):
+        value = getattr(info, what)
+        if not isinstance(value, str) or not value:
+            raise ProviderError(f"info.{what} must be a text, not {value!r:.100}")
+    if not isinstance(info.libraries, Mapping):
+        raise ProviderError(f"info.libraries must be a mapping, not {info.libraries!r:.100}")
+    return info
+
+
+def _named(engine: object) -> tuple[str, object]:
+    """An engine with its name; what is no sound engine comes as something else than an `Engine`."""
+    name = getattr(engine, "name", None)
+    sound = isinstance(engine, Engine) and isinstance(name, str) and name
+    if sound and isinstance(engine, Engine) and type(engine.priority + 0) is int:
+        return str(name), engine
+    return repr(engine), repr(engine)
 
 
 def _guard(phase: str, action: Any) -> Any:

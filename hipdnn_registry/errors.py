@@ -7,7 +7,7 @@ the work could not be done (exit code 1).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,7 +31,22 @@ __all__ = [
 
 
 class HipdnnError(Exception):
-    """Base of all errors that hipdnn-registry and its providers raise on purpose."""
+    """Base of all errors that hipdnn-registry and its providers raise on purpose.
+
+    They travel between processes as they are, whatever their constructors take.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(
+    kind: type[HipdnnError], args: tuple[Any, ...], fields: dict[str, Any]
+) -> HipdnnError:
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(fields)
+    return error
 
 
 class InvalidInputError(HipdnnError):

@@ -13,9 +13,11 @@ from .errors import KnobError
 from .knobs import (
     BENCHMARKING_KNOB,
     WORKSPACE_SIZE_LIMIT_KNOB,
+    FloatConstraint,
     IntConstraint,
     Knob,
     KnobList,
+    StringConstraint,
     benchmarking_knob,
     knob_value,
 )
@@ -65,7 +67,7 @@ def _problem(knob: Knob, namespace: str) -> str | None:
         )
     else:
         problem = None
-    return problem or _default_problem(knob)
+    return problem or _constraint_problem(knob.constraint) or _default_problem(knob)
 
 
 def _reserved_problem(knob: Knob) -> str | None:
@@ -85,6 +87,20 @@ def _reserved_problem(knob: Knob) -> str | None:
         f"uses the reserved namespace 'global', whose knobs are '{BENCHMARKING_KNOB}' and "
         f"'{WORKSPACE_SIZE_LIMIT_KNOB}'"
     )
+
+
+def _constraint_problem(constraint: object) -> str | None:
+    if constraint is None:
+        return None
+    if not isinstance(constraint, IntConstraint | FloatConstraint | StringConstraint):
+        return f"has the constraint {constraint!r}, which is none"
+    if isinstance(constraint, StringConstraint):
+        return None if constraint.max_length >= 0 else f"has a negative length in {constraint}"
+    if constraint.min_value > constraint.max_value and not getattr(constraint, "valid_values", ()):
+        return f"has an empty range in {constraint}"
+    if isinstance(constraint, IntConstraint) and constraint.step < 1:
+        return f"has a step below 1 in {constraint}"
+    return None
 
 
 def _default_problem(knob: Knob) -> str | None:

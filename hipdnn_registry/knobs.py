@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, overload
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, overload
 from .errors import KnobError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
 KnobValue = int | float | str
 
@@ -74,6 +74,8 @@ class KnobSetting:
     value: KnobValue
 
     def __post_init__(self) -> None:
+        if not isinstance(self.knob_id, str):
+            raise KnobError(f"a knob's id is {self.knob_id!r:.80}, but must be a str")
         if type(self.value) is not int or not _INT64_MIN <= self.value <= _INT64_MAX:
             object.__setattr__(self, "value", knob_value(self.value, self.knob_id))
 
@@ -131,7 +133,10 @@ class IntConstraint:
 
 @dataclass(frozen=True, slots=True)
 class FloatConstraint:
-    """Floating-point numbers from `min_value` to `max_value`, inclusive."""
+    """Floating-point numbers from `min_value` to `max_value`, inclusive; a bound may be infinite.
+
+    A setting is always finite.
+    """
 
     min_value: float
     max_value: float
@@ -147,7 +152,8 @@ class FloatConstraint:
 
     def json_schema(self) -> dict[str, Any]:
         """Return the JSON Schema of the values."""
-        return {"type": "number", "minimum": self.min_value, "maximum": self.max_value}
+        bounds = {"minimum": self.min_value, "maximum": self.max_value}
+        return {"type": "number"} | {k: v for k, v in bounds.items() if math.isfinite(v)}
 
     def __str__(self) -> str:
         return f"FloatConstraint{{min={self.min_value},max={self.max_value}}}"
@@ -364,10 +370,16 @@ def as_settings(settings: KnobSettings) -> dict[str, KnobSetting]:
     Raises:
         KnobError: A knob is set twice, a value is of no knob type, or an entry is no setting.
     """
-    if not settings:
+    if settings is None:
         return {}
-    if not isinstance(settings, (list, tuple)) and isinstance(settings, Mapping):
-        return {knob_id: KnobSetting(knob_id, value) for knob_id, value in settings.items()}
+    if not isinstance(settings, (list, tuple)):
+        if isinstance(settings, Mapping):
+            return {knob_id: KnobSetting(knob_id, value) for knob_id, value in settings.items()}
+        if isinstance(settings, (str, bytes, KnobSetting)) or not isinstance(settings, Iterable):
+            raise KnobError(
+                f"settings are {settings!r:.80}, but must be a list of KnobSetting or a mapping "
+                "from knob id to value"
+            )
     found: dict[str, KnobSetting] = {}
     for setting in settings:
         if not isinstance(setting, KnobSetting):

@@ -50,7 +50,7 @@ class PlanCache(Generic[T]):
         self._entries: OrderedDict[Hashable, T] = OrderedDict()
         self._building: dict[Hashable, _Building[T]] = {}
         self._lock = threading.Lock()
-        self._hits = self._misses = 0
+        self._hits = self._misses = self._generation = 0
 
     def get_or_build(self, key: Hashable, build: Callable[[], T]) -> tuple[T, bool]:
         """Return the entry of a key, building it if need be, and whether it was there."""
@@ -78,6 +78,7 @@ class PlanCache(Generic[T]):
                 return building.value, True
 
     def _build(self, key: Hashable, building: _Building[T], build: Callable[[], T]) -> T:
+        generation = self._generation
         try:
             value = build()
         except BaseException as error:
@@ -90,7 +91,7 @@ class PlanCache(Generic[T]):
         evicted: list[T] = []  # released outside the lock: freeing a plan may take a while
         with self._lock:
             del self._building[key]
-            if self._maxsize:
+            if self._maxsize and generation == self._generation:
                 self._entries[key] = value
                 while len(self._entries) > self._maxsize:
                     evicted.append(self._entries.popitem(last=False)[1])
@@ -99,8 +100,9 @@ class PlanCache(Generic[T]):
         return value
 
     def clear(self) -> None:
-        """Forget every entry and the counts; builds in progress go on."""
+        """Forget every entry and the counts; what is being built serves those who wait for it."""
         with self._lock:
+            self._generation += 1
             entries, self._entries = self._entries, OrderedDict()
             self._hits = self._misses = 0
         entries.clear()

@@ -313,4 +313,4 @@ class Provider(ABC):
 
     @abstractmethod
     def engines(self) -> Sequence[Engine]:
-        """Return the engines, the same ones each time."""
+        """Return the engines; called once."""

@@ -12,29 +12,31 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 from . import environment as env
 from . import log
 from .answers import Answers, EngineConfigInfo, Explanation
+from .contract import breach, checked_plan, checked_resolution, checked_size, guarded
 from .discovery import Catalog, ProviderFilter, ProviderRecord, ProviderStatus, discover
 from .environment import Environment
 from .errors import (
     EngineDefectError,
     HipdnnError,
+    InvalidInputError,
     ProviderError,
     UnknownEngineError,
     UnsupportedGraphError,
     near_spellings,
 )
+from .graph import Graph
 from .knob_request import refuse_unadvertised, request
-from .knobs import KnobSettings, as_settings
+from .knobs import KnobSettings, KnobValue, as_settings
 from .plan_cache import CacheInfo, PlanCache
 from .plans import ExecutionPlan, SharedPlan
-from .provider import CompiledPlan, Provider, Resolution
 from .selection import ranked
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
+    from collections.abc import Hashable, Iterable, Mapping
 
     from .discovery import RegisteredEngine
-    from .graph import Graph
     from .knobs import KnobList, KnobSetting
+    from .provider import Provider, Resolution
 
 _log = logging.getLogger("hipdnn_registry.registry")
 
@@ -56,6 +58,7 @@ class _Request(NamedTuple):
     info: EngineConfigInfo
     resolution: Resolution
     dropped: tuple[KnobSetting, ...]
+    settings: Mapping[str, KnobSetting]
 
 
 class EngineRegistry:
@@ -66,8 +69,8 @@ class EngineRegistry:
     Args:
         providers: Providers to register in process, before those of entry points.
         entry_points: Whether installed providers are used at all.
-        allow: Names of the only providers (or distributions) to load; default: the comma-separated
-            HIPDNN_REGISTRY_ALLOW, else all.
+        allow: Names of the only providers (or distributions) to load, one or several; default: the
+            comma-separated HIPDNN_REGISTRY_ALLOW, else all.
         block: Names of providers (or distributions) not to load; default: HIPDNN_REGISTRY_BLOCK.
         strict: Raise at discovery on a broken provider; default: HIPDNN_REGISTRY_STRICT, else off.
         plan_cache_size: Compiled plans kept; 0 keeps none.
@@ -87,9 +90,15 @@ class EngineRegistry:
         self._in_process = list(providers)
         self._entry_points = entry_points
         self._filter = ProviderFilter(
-            allow=env.names(env.ALLOW) if allow is None else frozenset(allow),
-            block=(env.names(env.BLOCK) or frozenset()) if block is None else frozenset(block),
+            allow=env.names(env.ALLOW) if allow is None else _provider_names(allow, "allow"),
+            block=(env.names(env.BLOCK) or frozenset())
+            if block is None
+            else _provider_names(block, "block"),
         )
+        if type(plan_cache_size) is not int or plan_cache_size < 0:
+            raise InvalidInputError(
+                f"plan_cache_size is {plan_cache_size!r}, but must be an int from 0 on"
+            )
         self._strict = env.switch(env.STRICT, os.environ) is True if strict is None else strict
         self._lock = threading.RLock()
         self._catalog: Catalog | None = None
@@ -141,7 +150,7 @@ class EngineRegistry:
 
     def explain(self, graph: Graph) -> Explanation:
         """Return every engine's answer to a graph, ranked, and every provider's state."""
-        graph.validate()
+        _require_graph(graph)
         catalog = self._discovered()
         answers = [self._answers.of(entry, graph) for entry in ranked(catalog.ranking, graph)]
         return Explanation(tuple(answers), catalog.records)
@@ -156,7 +165,7 @@ class EngineRegistry:
 
     def is_supported(self, graph: Graph) -> bool:
         """Whether any engine serves a graph."""
-        graph.validate()
+        _require_graph(graph)
         catalog = self._discovered()
         return any(
             self._answers.of(entry, graph).info is not None for entry in catalog.engines.values()
@@ -188,14 +197,15 @@ class EngineRegistry:
         Arguments and errors are those of `create_execution_plan_ext`; knobs that the engine does
         not advertise are ignored.
         """
-        asked = self._request(graph, engine, settings, Environment.read())
-        try:
-            size = asked.engine.engine.estimate_workspace(graph, asked.resolution)
-        except HipdnnError:
-            raise
-        except Exception as error:
-            raise _defect(asked.engine, "estimate_workspace", error) from error
-        return asked.info.estimated_workspace_size if size is None else size
+        entry, info, resolution, *_ = self._request(graph, engine, settings, Environment.read())
+        size = guarded(
+            entry,
+            "estimate_workspace",
+            lambda: entry.engine.estimate_workspace(graph, resolution),
+        )
+        if size is None:
+            return info.estimated_workspace_size
+        return checked_size(entry, "estimate_workspace", size)
 
     # Plans
 
@@ -238,7 +248,7 @@ class EngineRegistry:
                 _log.warning("%s", message)
                 warnings.warn(message, DroppedKnobWarning, stacklevel=2)
         if asked.info.deprecated_knobs:
-            for message in self._deprecations(asked.info, settings):
+            for message in self._deprecations(asked.info, asked.settings):
                 _log.warning("%s", message)
                 warnings.warn(message, DeprecatedKnobWarning, stacklevel=2)
         shared, from_cache = self._compiled(graph, asked)
@@ -264,48 +274,47 @@ class EngineRegistry:
         environment: Environment,
     ) -> _Request:
         entry, info = self._best(graph) if engine is None else self._serving(graph, engine)
-        effective, dropped = request(info, as_settings(settings), environment)
-        try:
-            resolution = entry.engine.resolve(graph, effective, environment)
-        except HipdnnError:
-            raise
-        except Exception as error:
-            raise _defect(entry, "resolve", error) from error
-        return _Request(entry, info, resolution, dropped)
+        asked = as_settings(settings)
+        effective, dropped = request(info, asked, environment)
+        resolution = guarded(
+            entry, "resolve", lambda: entry.engine.resolve(graph, effective, environment)
+        )
+        return _Request(entry, info, checked_resolution(entry, resolution), dropped, asked)
 
     def _compiled(self, graph: Graph, asked: _Request) -> tuple[SharedPlan, bool]:
+        entry, resolution = asked.engine, asked.resolution
+
         def build() -> SharedPlan:
             start = time.perf_counter()
-            try:
-                compiled = asked.engine.engine.build(graph, asked.resolution)
-            except HipdnnError:
-                raise
-            except Exception as error:
-                raise _defect(asked.engine, "build", error) from error
-            if not isinstance(compiled, CompiledPlan):
-                raise EngineDefectError(
-                    f"engine {asked.engine.name}: build returned {compiled!r}, not a CompiledPlan"
-                )
-            return SharedPlan(compiled, graph.content_key.uids, time.perf_counter() - start)
+            defects = asked.info.defects
+            hint = f" (and of its knobs, {'; '.join(defects)})" if defects else ""
+            compiled = guarded(entry, "build", lambda: entry.engine.build(graph, resolution), hint)
+            seconds = time.perf_counter() - start
+            return SharedPlan(checked_plan(entry, compiled), graph.content_key.uids, seconds)
 
-        if not asked.resolution.cacheable:
+        if not resolution.cacheable:
             return build(), False
         key: Hashable = (
             graph.content_key.digest,
-            asked.engine.name,
-            asked.engine.info.name,
-            asked.engine.info.version,
-            tuple([(k, s.value) for k, s in asked.resolution.settings.items()]),
-            asked.resolution.cache_token,
+            entry.name,
+            entry.info.name,
+            entry.info.version,
+            tuple([(k, _exact(s.value)) for k, s in resolution.settings.items()]),
+            resolution.cache_token,
         )
-        return self._plans.get_or_build(key, build)
+        try:
+            return self._plans.get_or_build(key, build)
+        except TypeError as error:  # building raises none: its errors are the engine's defects
+            breach(entry, "resolve", f"gave a cache_token that can't be hashed: {error}")
 
-    def _deprecations(self, info: EngineConfigInfo, settings: KnobSettings) -> list[str]:
+    def _deprecations(
+        self, info: EngineConfigInfo, settings: Mapping[str, KnobSetting]
+    ) -> list[str]:
         """The warnings that are due: each deprecated knob of an engine warns once."""
         found = []
         for knob in info.deprecated_knobs:
             key = (info.engine_name, knob.knob_id)
-            if key not in self._warned_of and knob.knob_id in as_settings(settings):
+            if key not in self._warned_of and knob.knob_id in settings:
                 self._warned_of.add(key)
                 use = f"; use '{knob.replacement}' instead" if knob.replacement else ""
                 found.append(f"knob '{knob.knob_id}'{info.where} is deprecated{use}")
@@ -326,6 +335,9 @@ class EngineRegistry:
     def _serving(
         self, graph: Graph, engine: int | str
     ) -> tuple[RegisteredEngine, EngineConfigInfo]:
+        if not isinstance(engine, (int, str)) or isinstance(engine, bool):
+            raise InvalidInputError(f"engine is {engine!r:.80}, but must be a name or an int id")
+        _require_graph(graph)
         catalog = self._discovered()
         entry = (
             catalog.engines.get(engine) if isinstance(engine, str) else catalog.by_id.get(engine)
@@ -343,6 +355,7 @@ class EngineRegistry:
         return entry, answer.info
 
     def _best(self, graph: Graph) -> tuple[RegisteredEngine, EngineConfigInfo]:
+        _require_graph(graph)
         for entry in ranked(self._discovered().ranking, graph):
             info = self._answers.of(entry, graph).info
             if info is not None:
@@ -354,6 +367,7 @@ class EngineRegistry:
         hint = near_spellings(engine, list(catalog.engines)) if isinstance(engine, str) else ""
         missing = [r for r in catalog.records if r.status is not ProviderStatus.LOADED]
         notes = "".join(f"; {r.origin} is {r.status}: {r.reason}" for r in missing)
+        notes += "".join(f"; refused: {why}" for r in catalog.records for why in r.refused.values())
         cause = _likely_cause(engine, missing)
         raise UnknownEngineError(
             f"no engine {asked}; known engines: {', '.join(catalog.engines) or 'none'}{hint}{notes}"
@@ -379,11 +393,25 @@ def _likely_cause(engine: int | str, records: list[ProviderRecord]) -> BaseExcep
     return error
 
 
-def _defect(engine: RegisteredEngine, step: str, error: Exception) -> EngineDefectError:
-    return EngineDefectError(
-        f"engine {engine.name} of provider '{engine.info.name}' failed in {step}: "
-        f"{type(error).__name__}: {error}"
-    )
+def _exact(value: KnobValue) -> Hashable:
+    """A value as a part of a key, where 1, 1.0 and True, or 0.0 and -0.0, must not be equal."""
+    return value if type(value) is int else (type(value).__name__, repr(value))
+
+
+def _provider_names(names: Iterable[str] | str, argument: str) -> frozenset[str]:
+    found = (names,) if isinstance(names, str) else tuple(names)
+    for name in found:
+        if not isinstance(name, str):
+            raise InvalidInputError(
+                f"{argument} has {name!r}, but must have names of providers or distributions"
+            )
+    return frozenset(found)
+
+
+def _require_graph(graph: object) -> None:
+    if not isinstance(graph, Graph):
+        raise InvalidInputError(f"graph is {graph!r:.80}, but must be a hipdnn_registry.Graph")
+    graph.validate()
 
 
 _default: EngineRegistry | None = None

@@ -7,12 +7,14 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from hipdnn_registry import (
     EngineRegistry,
     GraphError,
+    InvalidInputError,
     ProviderError,
     ProviderRecord,
     ProviderStatus,
@@ -226,7 +228,7 @@ def test_block_and_allow(install: Install, how: str, monkeypatch: pytest.MonkeyP
         registry = EngineRegistry(block=["one" if how == "argument" else "Hipdnn_One.Provider"])
     records = own_records(registry)
     assert records["one"].status is ProviderStatus.BLOCKED
-    assert records["one"].reason == "is on the block list"
+    assert records["one"].reason == "on the block list"
     assert records["two"].status is ProviderStatus.LOADED
     if how == "environment":
         monkeypatch.delenv("HIPDNN_REGISTRY_BLOCK")
@@ -287,6 +289,64 @@ def test_what_is_no_engine_is_refused_alone() -> None:
     (record,) = EngineRegistry([provider], entry_points=False).providers()
     assert record.engines == ("ACME_RELU",)
     assert len(record.refused) == 2
+
+
+class _NoInfo(AcmeProvider):
+    def __init__(self) -> None:
+        super().__init__()
+        del self.info
+
+
+class _FailingInfo(AcmeProvider):
+    @property
+    def info(self) -> Any:
+        raise LookupError("who am I")
+
+    @info.setter
+    def info(self, value: Any) -> None:
+        pass
+
+
+def with_priority(priority: Any) -> ReluEngine:
+    engine = ReluEngine("BAD_PRIORITY")
+    engine.priority = priority
+    return engine
+
+
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (lambda: 3, "registered in process is 3, not a Provider"),
+        (_NoInfo, "info must be a ProviderInfo, not None"),
+        (_FailingInfo, "LookupError: who am I"),
+        *(
+            (lambda v=v: AcmeProvider(api_version=v), "api_version must be two ints")
+            for v in (1, None, (), "1.0", (1,), ("1", "0"))
+        ),
+        (lambda: AcmeProvider(name=cast("str", ["a"])), "info.name must be a text"),
+        (lambda: AcmeProvider(version=""), "info.version must be a text"),
+        (lambda: AcmeProvider(libraries=None), "info.libraries must be a mapping"),
+        (lambda: AcmeProvider(with_priority("high")), "TypeError"),
+    ],
+)
+def test_a_provider_against_the_contract_is_broken_alone(make: Any, problem: str) -> None:
+    sound = AcmeProvider(ReluEngine("SOUND"), name="sound")
+    registry = EngineRegistry([make(), sound], entry_points=False)
+    broken, loaded = registry.providers()
+    assert broken.status is ProviderStatus.BROKEN
+    assert problem in broken.reason
+    assert loaded.engines == ("SOUND",)
+    assert registry.create_execution_plan_ext(relu_graph()).engine_name == "SOUND"
+
+
+def test_one_name_is_a_name_and_no_list_of_letters() -> None:
+    for registry in (EngineRegistry(block="cpu"), EngineRegistry(allow="other")):
+        assert "CPU_GEMM_ENGINE" not in registry.engine_names()
+    with pytest.raises(InvalidInputError, match="block has None"):
+        EngineRegistry(block=[None])  # type: ignore[list-item]
+    for size in (-1, 1.5, "x", None, True):
+        with pytest.raises(InvalidInputError, match="plan_cache_size"):
+            EngineRegistry(plan_cache_size=size)  # type: ignore[arg-type]
 
 
 def test_no_provider_at_all_says_what_to_install() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -186,6 +186,11 @@ def test_json_schema() -> None:
     assert "type" not in schema["properties"]["acme.any"]
 
 
+def test_an_infinite_bound_has_no_place_in_json() -> None:
+    schema = Knob("acme.k", "", 0.5, FloatConstraint(0.0, math.inf)).json_schema()
+    assert schema == {"type": "number", "minimum": 0.0, "description": "", "default": 0.5}
+
+
 def test_settings_come_as_list_or_mapping() -> None:
     setting = KnobSetting("a.b", 1)
     assert as_settings([setting]) == as_settings({"a.b": 1}) == {"a.b": setting}
@@ -217,6 +222,9 @@ def test_settings_come_as_list_or_mapping() -> None:
         (Knob("acme.k", "", True), "bool"),
         (Knob("acme.good", "", 9), "twice"),
         ("acme.k", "no Knob"),
+        (Knob("acme.k", "", 1, cast("Any", "0..5")), "is none"),
+        (Knob("acme.k", "", 1, IntConstraint(1, 9, 0)), "step below 1"),
+        (Knob("acme.k", "", 1, IntConstraint(9, 1)), "empty range"),
     ],
 )
 def test_a_bad_knob_is_a_defect_and_hides_no_other(bad: Any, problem: str) -> None:

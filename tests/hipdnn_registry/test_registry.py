@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import pickle
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -12,18 +13,22 @@ import numpy as np
 import pytest
 
 from hipdnn_registry import (
+    Declined,
     DeprecatedKnobWarning,
     DroppedKnobWarning,
     EngineDefectError,
+    EngineOffer,
     EngineRegistry,
     ExecutionError,
     Graph,
     GraphError,
     HipdnnError,
+    InvalidInputError,
     Knob,
     KnobError,
     KnobSetting,
     NoEngineError,
+    Resolution,
     SettingSource,
     UnknownEngineError,
     UnsupportedGraphError,
@@ -32,7 +37,7 @@ from hipdnn_registry import (
     engine_id,
 )
 from tests.graphs import conv_graph, relu_graph
-from tests.providers import TILE, AcmeProvider, ReluEngine
+from tests.providers import TILE, AcmeProvider, ReluEngine, ReluPlan
 
 
 @pytest.fixture
@@ -291,6 +296,147 @@ def test_a_failing_engine_is_named_and_nothing_is_kept(
     engine.failing.clear()
     assert registry.cache_info().currsize == 0
     act()
+
+
+BREACHES: list[tuple[str, object, str]] = [
+    ("query", EngineOffer(behavior_notes=None), "behavior_notes None"),  # type: ignore[arg-type]
+    ("query", EngineOffer(knobs=7), "knobs 7"),  # type: ignore[arg-type]
+    ("query", EngineOffer(workspace_size=-1), "workspace size -1"),
+    ("query", EngineOffer(workspace_size="1"), "workspace size '1'"),  # type: ignore[arg-type]
+    ("query", EngineOffer(buffer_kind="gpu"), "buffer_kind 'gpu'"),  # type: ignore[arg-type]
+    ("query", Declined(""), "declined with reason ''"),
+    ("query", Declined(None), "declined with reason None"),  # type: ignore[arg-type]
+    ("query", None, "returned None"),
+    ("resolve", None, "returned None"),
+    ("resolve", Resolution({"acme.tile": 3}), "setting 3"),  # type: ignore[dict-item]
+    ("resolve", Resolution({}, cache_token=[1]), "cache_token"),  # type: ignore[arg-type]
+    ("resolve", Resolution({}, notes="note"), "notes 'note'"),  # type: ignore[arg-type]
+    ("build", None, "returned None, not a CompiledPlan"),
+    ("estimate_workspace", "x", "workspace size 'x'"),
+    ("estimate_workspace", -1, "workspace size -1"),
+]
+
+
+@pytest.mark.parametrize(("step", "returned", "problem"), BREACHES)
+def test_what_an_engine_returns_is_checked(
+    registry: EngineRegistry, engine: ReluEngine, step: str, returned: object, problem: str
+) -> None:
+    sound = AcmeProvider(ReluEngine("SOUND"), name="sound")
+    registry.register_provider(sound)
+    setattr(engine, step, lambda *_: returned)
+    act: Any = registry.create_execution_plan_ext
+    if step == "estimate_workspace":
+        act = registry.estimate_workspace
+    with pytest.raises(EngineDefectError, match=rf"ACME_RELU of provider 'acme'.*{step}") as caught:
+        act(relu_graph(), "ACME_RELU")
+    assert problem in str(caught.value)
+    assert registry.create_execution_plan_ext(relu_graph(), "SOUND").engine_name == "SOUND"
+    assert registry.explain(relu_graph()).answers[-1].info is not None
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value"),
+    [("workspace_size", None), ("workspace_size", -5), ("notes", "n"), ("buffer_kind", "gpu")],
+)
+def test_what_a_plan_says_is_checked(
+    registry: EngineRegistry, engine: ReluEngine, attribute: str, value: object
+) -> None:
+    def build(graph: Graph, resolution: Resolution) -> ReluPlan:
+        plan = ReluPlan(graph, resolution)
+        setattr(plan, attribute, value)
+        return plan
+
+    engine.build = build  # type: ignore[method-assign]
+    with pytest.raises(EngineDefectError, match=f"ACME_RELU.*build.*{value!r}"):
+        registry.create_execution_plan_ext(relu_graph())
+    assert registry.cache_info().currsize == 0
+
+
+@pytest.mark.parametrize("step", ["query", "resolve", "build"])
+def test_sys_exit_in_an_engine_ends_nothing(
+    registry: EngineRegistry, engine: ReluEngine, step: str
+) -> None:
+    engine.failing[step] = SystemExit(3)
+    with pytest.raises(EngineDefectError, match="ACME_RELU.*SystemExit: 3"):
+        registry.create_execution_plan_ext(relu_graph(), "ACME_RELU")
+
+
+def test_a_bind_that_fails_or_returns_nothing(registry: EngineRegistry) -> None:
+    plan = registry.create_execution_plan_ext(relu_graph())
+    pack = {name: np.zeros((2, 3), np.float32) for name in "xy"}
+    plan._compiled.bind = lambda *_: None  # type: ignore[method-assign,assignment]
+    with pytest.raises(EngineDefectError, match="bind returned None"):
+        plan.bind(pack)
+    plan._compiled.bind = lambda *_: 1 // 0  # type: ignore[method-assign,assignment]
+    with pytest.raises(EngineDefectError, match="failed in bind: ZeroDivisionError"):
+        plan.bind(pack)
+
+
+def test_a_missing_knob_is_explained_by_the_rule_it_broke() -> None:
+    engine = ReluEngine(knobs=[Knob("other.tile", "", 8)])
+    registry = EngineRegistry([AcmeProvider(engine)], entry_points=False)
+    with pytest.raises(EngineDefectError, match=r"KeyError: 'acme.tile'.*knob 'other.tile' lies"):
+        registry.create_execution_plan_ext(relu_graph())
+
+
+def test_values_that_compare_equal_are_other_plans() -> None:
+    engine = ReluEngine(knobs=[TILE, Knob("acme.any", "Anything", 7)])
+    registry = EngineRegistry([AcmeProvider(engine)], entry_points=False)
+    for value in (1, 1.0, 0.0, -0.0, "1.0", 0, "('float', '1.0')"):
+        plan = registry.create_execution_plan_ext(relu_graph(), None, {"acme.any": value})
+        assert not plan.from_cache, value
+
+
+def test_plans_are_immutable(registry: EngineRegistry) -> None:
+    plan = registry.create_execution_plan_ext(relu_graph())
+    with pytest.raises(AttributeError, match="immutable"):
+        plan.graph = relu_graph()
+    with pytest.raises(TypeError):
+        plan.settings["acme.tile"] = 3  # type: ignore[index]
+
+
+def test_a_generator_of_settings_is_read_once(registry: EngineRegistry) -> None:
+    with pytest.warns(DeprecatedKnobWarning):
+        registry.create_execution_plan_ext(
+            relu_graph(),
+            None,
+            (KnobSetting("acme.old_tile", value) for value in (3,)),  # type: ignore[arg-type]
+        )
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [3, 0, False, "", "acme.tile=3", KnobSetting("acme.tile", 3), {1: 1}, {None: 1}, [("a", 1)]],
+)
+def test_settings_that_are_none(registry: EngineRegistry, settings: Any) -> None:
+    with pytest.raises(KnobError):
+        registry.create_execution_plan_ext(relu_graph(), None, settings)
+
+
+def test_questions_about_what_is_no_graph(registry: EngineRegistry) -> None:
+    questions: list[Any] = [
+        registry.explain,
+        registry.get_engine_configs,
+        registry.is_supported,
+        registry.create_execution_plan_ext,
+        registry.estimate_workspace,
+    ]
+    for question in questions:
+        with pytest.raises(InvalidInputError, match="must be a hipdnn_registry.Graph"):
+            question("conv")
+    engines: list[Any] = [[], {}, 1.5, True, b"x"]
+    for engine in engines:
+        with pytest.raises(InvalidInputError, match="must be a name or an int id"):
+            registry.create_execution_plan_ext(relu_graph(), engine)
+
+
+def test_errors_travel_between_processes(registry: EngineRegistry) -> None:
+    for graph in (conv_graph(), conv_graph(w=(6, 3, 3, 3))):
+        with pytest.raises(HipdnnError) as caught:
+            registry.create_execution_plan_ext(graph)
+        again = pickle.loads(pickle.dumps(caught.value))
+        assert str(again) == str(caught.value)
+        assert vars(again) == vars(caught.value)
 
 
 def test_an_engine_that_fails_in_execute(registry: EngineRegistry) -> None:

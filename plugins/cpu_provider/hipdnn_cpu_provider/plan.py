@@ -20,8 +20,14 @@ if TYPE_CHECKING:
     from .storage import Storage
 
 
+_SPARE_WORKSPACES = 2
+
+
 class CpuPlan(CompiledPlan):
     """Runs steps in order. Any number of threads may execute it, each in a workspace of its own.
+
+    Where callers bring none, up to two workspaces are kept for the next runs, as long as the plan
+    lives; an idle plan without runs keeps none.
 
     Args:
         graph: The graph; only its constants are kept.
@@ -49,7 +55,7 @@ class CpuPlan(CompiledPlan):
             for uid, tensor in graph.tensors.items()
             if tensor.is_constant
         }
-        self._spare: deque[Array] = deque()
+        self._spare: deque[Array] = deque(maxlen=_SPARE_WORKSPACES)
 
     def execute(
         self, buffers: Mapping[int, Any], workspace: Any | None, stream: int | None

@@ -1,0 +1,110 @@
+"""Holding engines to the contract: their code is guarded, and what they return is checked.
+
+Whatever an engine raises or returns against `provider.py` becomes an `EngineDefectError` that
+names the engine, its provider and the step; the caller's program and the other engines go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NoReturn, TypeVar
+
+from .errors import EngineDefectError, HipdnnError
+from .provider import (
+    BufferKind,
+    CompiledPlan,
+    Declined,
+    EffectiveSetting,
+    EngineOffer,
+    Resolution,
+)
+
+if TYPE_CHECKING:
+    from .discovery import RegisteredEngine
+
+T = TypeVar("T")
+
+CODE_ERRORS = (Exception, SystemExit)
+"""What guarded code may raise; an engine that calls sys.exit must not end the program."""
+
+
+def guarded(engine: RegisteredEngine, step: str, action: Callable[[], T], hint: str = "") -> T:
+    """Run an engine's code.
+
+    Raises:
+        HipdnnError: What it raised on purpose.
+        EngineDefectError: It raised anything else, short of an interrupt.
+    """
+    try:
+        return action()
+    except HipdnnError:
+        raise
+    except CODE_ERRORS as error:
+        raise EngineDefectError(
+            f"{_called(engine)} failed in {step}: {type(error).__name__}: {error}{hint}"
+        ) from error
+
+
+def breach(engine: RegisteredEngine, step: str, problem: str) -> NoReturn:
+    """Raise the error that says what an engine returned against the contract."""
+    raise EngineDefectError(f"{_called(engine)}: {step} {problem}")
+
+
+def checked_answer(engine: RegisteredEngine, answer: object) -> EngineOffer | Declined:
+    """Check what `query` returned."""
+    if isinstance(answer, Declined):
+        if not isinstance(answer.reason, str) or not answer.reason:
+            breach(engine, "query", f"declined with reason {answer.reason!r}; it must be a text")
+        return answer
+    if not isinstance(answer, EngineOffer):
+        breach(engine, "query", f"returned {answer!r}, neither EngineOffer nor Declined")
+    checked_size(engine, "query", answer.workspace_size)
+    if not isinstance(answer.buffer_kind, BufferKind):
+        breach(engine, "query", f"offered buffer_kind {answer.buffer_kind!r}; see BufferKind")
+    for field in ("knobs", "behavior_notes"):
+        if not isinstance(getattr(answer, field), (tuple, list)):
+            breach(engine, "query", f"offered {field} {getattr(answer, field)!r}; a tuple is due")
+    return answer
+
+
+def checked_resolution(engine: RegisteredEngine, resolution: object) -> Resolution:
+    """Check what `resolve` returned."""
+    if not isinstance(resolution, Resolution):
+        breach(engine, "resolve", f"returned {resolution!r}, not a Resolution")
+    if not isinstance(resolution.settings, Mapping):
+        breach(engine, "resolve", f"gave settings {resolution.settings!r}, not a mapping")
+    for knob_id, setting in resolution.settings.items():
+        if type(setting) is not EffectiveSetting:
+            breach(
+                engine, "resolve", f"gave {knob_id} the setting {setting!r}: no EffectiveSetting"
+            )
+    if resolution.notes:
+        _check_notes(engine, "resolve", resolution.notes)
+    return resolution
+
+
+def checked_plan(engine: RegisteredEngine, plan: object) -> CompiledPlan:
+    """Check what `build` returned."""
+    if not isinstance(plan, CompiledPlan):
+        breach(engine, "build", f"returned {plan!r}, not a CompiledPlan")
+    checked_size(engine, "build", plan.workspace_size)
+    if not isinstance(plan.buffer_kind, BufferKind):
+        breach(engine, "build", f"made a plan of buffer_kind {plan.buffer_kind!r}; see BufferKind")
+    _check_notes(engine, "build", plan.notes)
+    return plan
+
+
+def checked_size(engine: RegisteredEngine, step: str, size: object) -> int:
+    """Check a number of bytes."""
+    if isinstance(size, bool) or not isinstance(size, int) or size < 0:
+        breach(engine, step, f"gave the workspace size {size!r}; an int of bytes is due, from 0 on")
+    return size
+
+
+def _check_notes(engine: RegisteredEngine, step: str, notes: object) -> None:
+    if not isinstance(notes, tuple) or not all(isinstance(note, str) for note in notes):
+        breach(engine, step, f"gave the notes {notes!r}; a tuple of texts is due")
+
+
+def _called(engine: RegisteredEngine) -> str:
+    return f"engine {engine.name} of provider '{engine.info.name}'"
