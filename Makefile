@@ -1,5 +1,5 @@
 # make demo   installs everything into .venv and runs a real convolution
-# make test   the whole suite: ruff, mypy --strict, pytest
+# make test   ruff, mypy --strict, the test suite, and the real libMIOpen without a GPU
 # make help   the rest
 
 PYTHON ?= python3
