@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from .document import first_error
+from hipdnn_registry.errors import GraphError
+
+from .model import first_error, shown
 from .nodes import PORT_SUFFIX, Node
 from .tensor import TensorAttributes
 from .types import DataType
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
 _ALWAYS_WRITTEN = {"uid", "name", "dims", "strides", "data_type", "virtual", "alignment"}
 
@@ -79,25 +81,40 @@ class GraphBuilder:
             uid: Identity; `None` takes the lowest free one.
 
         Raises:
-            GraphError: A keyword is malformed.
+            GraphError: A keyword is malformed, or there are attributes and keywords.
         """
+        fields: dict[str, Any] = {"name": name, "data_type": data_type}
+        fields |= {
+            key: value
+            for key, value in (("dims", dims), ("strides", strides), ("uid", uid))
+            if value is not None
+        }
         if attributes is None:
-            fields: dict[str, Any] = {"name": name, "data_type": data_type}
-            fields |= {
-                key: value
-                for key, value in (("dims", dims), ("strides", strides), ("uid", uid))
-                if value is not None
-            }
-            try:
-                attributes = TensorAttributes(**fields)
-            except ValidationError as error:
-                raise first_error(error, tensor=repr(name)) from None
+            return self._add(TensorAttributes(**fields))
+        if not isinstance(attributes, TensorAttributes):
+            raise GraphError(
+                f"graph.tensor() takes a TensorAttributes or keywords, but got "
+                f"{shown(attributes)}; give extents as graph.tensor(dims=[...])",
+                rule="tensor.attributes",
+            )
+        given = [key for key, value in fields.items() if not _is_default(value)]
+        if given:
+            raise GraphError(
+                f"graph.tensor() takes a TensorAttributes or keywords, but got both: "
+                f"{', '.join(given)}; set them on the attributes",
+                rule="tensor.attributes",
+                tensor=attributes.label,
+            )
         return self._add(attributes)
 
     def scalar(
         self, value: float, data_type: DataType = DataType.FLOAT, *, name: str = ""
     ) -> TensorAttributes:
-        """Add a pass-by-value constant of dims [1], such as batchnorm's epsilon."""
+        """Add a pass-by-value constant of dims [1], such as batchnorm's epsilon.
+
+        Raises:
+            GraphError: The value is no number, or the type has no constants.
+        """
         return self._add(TensorAttributes(name=name).set_value(value, data_type))
 
     def _add(self, tensor: TensorAttributes) -> TensorAttributes:
@@ -106,8 +123,27 @@ class GraphBuilder:
             self._tensors.append(tensor)
         return tensor
 
-    def _node_name(self, kind: str) -> str:
-        return f"{kind}_{len(self._pending) + len(self._loaded_nodes)}"
+    def _node_name(
+        self,
+        kind: str,
+        name: str,
+        inputs: Mapping[str, TensorAttributes | None],
+        may_be_none: Collection[str] = (),
+    ) -> str:
+        """Return a new node's name, by default hipDNN's, once its inputs are known as tensors."""
+        if not isinstance(name, str):
+            raise GraphError(f"a node's name must be a str, but is {shown(name)}", rule="node.name")
+        name = name or f"{kind}_{len(self._pending) + len(self._loaded_nodes)}"
+        for port, tensor in inputs.items():
+            if isinstance(tensor, TensorAttributes) or (tensor is None and port in may_be_none):
+                continue
+            raise GraphError(
+                f"input {port} is {shown(tensor)}, but must be a tensor of the graph, as "
+                "graph.tensor(...), graph.scalar(...) and the operations return it",
+                rule="node.input",
+                node=name,
+            )
+        return name
 
     def _result(self, node: str, port: str) -> TensorAttributes:
         return TensorAttributes(name=f"{node}::{port.upper()}", virtual=True)
@@ -148,6 +184,10 @@ class GraphBuilder:
             and tensor.virtual
             and id(tensor) not in read
         }
+
+
+def _is_default(value: object) -> bool:
+    return isinstance(value, str) and value in {"", DataType.UNSET}
 
 
 def _model_of(pending: PendingNode, left_out: set[int]) -> Node:

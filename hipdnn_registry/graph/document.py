@@ -13,7 +13,7 @@ from pydantic import Field, PlainValidator, SerializeAsAny, ValidationError
 
 from hipdnn_registry.errors import GraphError, near_spellings
 
-from .model import Bool, Int64, Model
+from .model import Bool, Int64, Model, first_error
 from .nodes import NODE_TYPES, Node
 from .tensor import TensorAttributes
 from .types import DataType
@@ -42,8 +42,8 @@ def _parse_node(value: object) -> Node:
         raise first_error(error, node=str(name)) from None
 
 
-class GraphDocument(Model):
-    """The whole of a graph's JSON form; fields as in hipDNN's schema."""
+class GraphSettings(Model):
+    """What a graph says besides its tensors and nodes; fields as in hipDNN's schema."""
 
     name: str = ""
     compute_data_type: DataType = DataType.UNSET
@@ -51,6 +51,11 @@ class GraphDocument(Model):
     io_data_type: DataType = DataType.UNSET
     preferred_engine_id: Int64 | None = None
     is_override_shape_enabled: Bool = False
+
+
+class GraphDocument(GraphSettings):
+    """The whole of a graph's JSON form; fields as in hipDNN's schema."""
+
     tensors: list[TensorAttributes]
     nodes: list[Annotated[SerializeAsAny[Node], PlainValidator(_parse_node)]] = Field(min_length=1)
 
@@ -82,6 +87,18 @@ def read_document(source: str | bytes | Mapping[str, Any]) -> GraphDocument:
         raise first_error(error) from None
 
 
+def checked_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return some settings of a graph with the types of their fields.
+
+    Raises:
+        GraphError: A value does not fit its field; names both.
+    """
+    try:
+        return dict(GraphSettings.model_validate(settings).model_dump(exclude_unset=True))
+    except ValidationError as error:
+        raise first_error(error, prefix="graph.") from None
+
+
 def write_document(document: GraphDocument, *, indent: int | None = 1) -> str:
     """Write the JSON form; what was read is written with the fields that it came with."""
     return json.dumps(document_to_dict(document), indent=indent)
@@ -94,22 +111,3 @@ def document_to_dict(document: GraphDocument) -> dict[str, Any]:
 
 def _refuse_constant(text: str) -> float:
     raise ValueError(f"{text} is not allowed")
-
-
-def first_error(
-    error: ValidationError, *, node: str | None = None, tensor: str | None = None
-) -> GraphError:
-    """Turn pydantic's first complaint into one sentence about the place and the value."""
-    first = error.errors(include_url=False)[0]
-    place = "".join(
-        f"[{part}]" if isinstance(part, int) else f".{part}"
-        for part in first["loc"]
-        if part not in {"bool", "int", "float", "function-plain"}
-    ).lstrip(".")
-    if first["type"] == "missing":
-        message = f"{place} is missing"
-    else:
-        value = repr(first["input"])
-        shown = value if len(value) <= 80 else value[:77] + "..."
-        message = f"{place}: {first['msg'].lower()}, but it is {shown}"
-    return GraphError(message, rule="json.field", node=node, tensor=tensor)

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any, Self
 from hipdnn_registry.errors import GraphError, GraphFrozenError
 
 from .content_key import ContentKey, content_key
-from .document import GraphDocument, document_to_dict, read_document, write_document
+from .document import (
+    GraphDocument,
+    checked_settings,
+    document_to_dict,
+    read_document,
+    write_document,
+)
 from .operations import Operations
 from .types import DataType
 from .validation import Structure, validate_document
@@ -32,13 +38,17 @@ class Graph(Operations):
     A graph is open while it is built and closed by `validate`, which assigns uids, infers shapes,
     checks every rule and sorts the nodes. Everything that reads a graph (`tensors`, `nodes`,
     `content_key`, `to_json`, the registry) validates it first if need be. To change a validated
-    graph, change a `copy()`.
+    graph, change a `copy()`. Pickling reads the graph, too: it validates and closes an open one,
+    and raises a `GraphError` for one that breaks a rule, such as a graph without nodes.
 
     Args:
         name: For people; does not count in the content key.
         io_data_type: Type of tensors that have none and are not virtual.
         intermediate_data_type: Type of virtual tensors that have none.
         compute_data_type: Arithmetic of nodes that have none.
+
+    Raises:
+        GraphError: The name is no text, or a data type is none.
     """
 
     def __init__(
@@ -50,12 +60,14 @@ class Graph(Operations):
         compute_data_type: DataType = DataType.UNSET,
     ) -> None:
         super().__init__()
-        self._settings: dict[str, Any] = {
-            "name": name,
-            "compute_data_type": compute_data_type,
-            "intermediate_data_type": intermediate_data_type,
-            "io_data_type": io_data_type,
-        }
+        self._settings = checked_settings(
+            {
+                "name": name,
+                "compute_data_type": compute_data_type,
+                "intermediate_data_type": intermediate_data_type,
+                "io_data_type": io_data_type,
+            }
+        )
         self._document: GraphDocument | None = None
         self._structure: Structure | None = None
         self._validating = threading.Lock()
@@ -68,15 +80,15 @@ class Graph(Operations):
 
     def set_io_data_type(self, data_type: DataType) -> Self:
         """Set the type of non-virtual tensors without one."""
-        return self._set("io_data_type", DataType(data_type))
+        return self._set("io_data_type", data_type)
 
     def set_intermediate_data_type(self, data_type: DataType) -> Self:
         """Set the type of virtual tensors without one."""
-        return self._set("intermediate_data_type", DataType(data_type))
+        return self._set("intermediate_data_type", data_type)
 
     def set_compute_data_type(self, data_type: DataType) -> Self:
         """Set the arithmetic of nodes without one."""
-        return self._set("compute_data_type", DataType(data_type))
+        return self._set("compute_data_type", data_type)
 
     def set_preferred_engine_id_ext(self, engine: int | str | None) -> Self:
         """Ask for an engine, by id or name, where the choice is the registry's; a soft wish."""
@@ -88,7 +100,7 @@ class Graph(Operations):
 
     def _set(self, field: str, value: object) -> Self:
         self._check_open()
-        self._settings[field] = value
+        self._settings |= checked_settings({field: value})
         return self
 
     def _check_open(self) -> None:

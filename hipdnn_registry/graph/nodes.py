@@ -60,6 +60,9 @@ class Node(Model):
     inputs: Ports
     outputs: Ports
 
+    def _whose(self) -> dict[str, str]:
+        return {"node": self.name or self.type}
+
     def freeze(self) -> None:
         """Freeze the node with its ports and parameters."""
         for _, value in self:

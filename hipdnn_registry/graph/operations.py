@@ -5,11 +5,12 @@ Results are virtual, as in hipDNN, until `set_output(True)` says that the caller
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypedDict, Unpack
+from typing import TYPE_CHECKING, NamedTuple, TypedDict, TypeGuard, Unpack
 
-from hipdnn_registry.errors import GraphError
+from hipdnn_registry.errors import GraphError, near_spellings
 
 from .builder import GraphBuilder, PendingNode
+from .model import as_int, as_tuple, shown
 from .nodes import (
     BatchnormBackwardNode,
     BatchnormInferenceNode,
@@ -99,8 +100,36 @@ class BatchnormGradients(NamedTuple):
     dbias: TensorAttributes
 
 
+def _refuse_unknown(method: str, options: Mapping[str, object], known: type) -> None:
+    """Raise Python's `TypeError` in the name of the method that was called."""
+    for option in options:
+        if option not in known.__annotations__:
+            raise TypeError(
+                f"{method}() got an unexpected keyword argument {option!r}"
+                + near_spellings(option, list(known.__annotations__))
+            )
+
+
+def _is_int(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _all_or_none(node: str, rule: str, tensors: Mapping[str, TensorAttributes | None]) -> None:
+    missing = [port for port, tensor in tensors.items() if tensor is None]
+    if 0 < len(missing) < len(tensors):
+        raise GraphError(
+            f"{', '.join(missing)} not set; give all of {', '.join(tensors)}, or none of them",
+            rule=rule,
+            node=node,
+        )
+
+
 class Operations(GraphBuilder):
-    """The operations that a graph can be built of."""
+    """The operations that a graph can be built of.
+
+    Every method raises a `GraphError` if an input is no tensor, and a `TypeError` for an unknown
+    option.
+    """
 
     def conv_fprop(
         self,
@@ -112,6 +141,7 @@ class Operations(GraphBuilder):
 
         The group count follows from the channels.
         """
+        _refuse_unknown("conv_fprop", options, ConvolutionOptions)
         ports: dict[str, TensorAttributes | None] = {"x": x, "w": w}
         return self._convolution(ConvolutionFwdNode, "ConvolutionFprop", ports, "y", x, **options)
 
@@ -124,8 +154,10 @@ class Operations(GraphBuilder):
         """Add the gradient of `conv_fprop` by its image; return dx [N, C, in...].
 
         Options are those of the forward convolution. With a stride above 1 several images lead
-        to one dy: call `set_dim` on the result.
+        to one dy: call `set_dim` on the result. Without `set_dim` one group is assumed, since the
+        number of groups does not follow from dy and w either: C is then w's dims[1].
         """
+        _refuse_unknown("conv_dgrad", options, ConvolutionOptions)
         ports: dict[str, TensorAttributes | None] = {"dy": dy, "w": w}
         return self._convolution(ConvolutionBwdNode, "ConvolutionDgrad", ports, "dx", dy, **options)
 
@@ -140,6 +172,7 @@ class Operations(GraphBuilder):
         Options are those of the forward convolution. Call `set_dim` on the result: neither filter
         extents nor groups follow from x and dy.
         """
+        _refuse_unknown("conv_wgrad", options, ConvolutionOptions)
         ports: dict[str, TensorAttributes | None] = {"x": x, "dy": dy}
         return self._convolution(ConvolutionWrwNode, "ConvolutionWgrad", ports, "dw", x, **options)
 
@@ -160,27 +193,40 @@ class Operations(GraphBuilder):
         name: str = "",
         compute_data_type: DataType = DataType.UNSET,
     ) -> TensorAttributes:
-        name = name or self._node_name(kind)
+        name = self._node_name(kind, name, inputs)
 
-        def per_dimension(value: int | Sequence[int]) -> tuple[int, ...]:
-            if not isinstance(value, int):
-                return tuple(value)
+        def per_dimension(option: str, value: int | Sequence[int]) -> tuple[int, ...]:
+            number = as_int(value)
+            if not _is_int(number):
+                entries = as_tuple(value)
+                numbers = [as_int(e) for e in entries] if isinstance(entries, tuple) else []
+                integers = tuple(entry for entry in numbers if _is_int(entry))
+                if not integers or len(integers) < len(numbers):
+                    raise GraphError(
+                        f"{option} is {shown(value)}, but must be an integer, or a list of "
+                        "one integer a spatial dimension",
+                        rule="convolution.parameters",
+                        node=name,
+                    )
+                return integers
             if image.dims is None:
                 raise GraphError(
-                    "one number for padding, stride or dilation needs the rank of the image, "
-                    "whose dims are not set yet; give one a spatial dimension",
+                    f"{option} is one number, which needs the rank of the image, whose dims are "
+                    "not set yet; give one a spatial dimension",
                     rule="tensor.no_dims",
                     node=name,
                     tensor=image.label,
                 )
-            return (value,) * (len(image.dims) - 2)
+            return (number,) * (len(image.dims) - 2)
 
+        before = ("padding", padding) if pre_padding is None else ("pre_padding", pre_padding)
+        behind = ("padding", padding) if post_padding is None else ("post_padding", post_padding)
         parameters = {
             "conv_mode": conv_mode,
-            "pre_padding": per_dimension(padding if pre_padding is None else pre_padding),
-            "post_padding": per_dimension(padding if post_padding is None else post_padding),
-            "stride": per_dimension(stride),
-            "dilation": per_dimension(dilation),
+            "pre_padding": per_dimension(*before),
+            "post_padding": per_dimension(*behind),
+            "stride": per_dimension("stride", stride),
+            "dilation": per_dimension("dilation", dilation),
         }
         result = self._result(name, output)
         self._append(
@@ -218,8 +264,19 @@ class Operations(GraphBuilder):
             momentum: Scalar weight of the batch in the running statistics.
             name: Node name.
             compute_data_type: Arithmetic; `UNSET` takes the graph's.
+
+        Raises:
+            GraphError: An input is no tensor, or only some of prev_running_mean,
+                prev_running_variance and momentum are given.
         """
-        name = name or self._node_name("Batchnorm")
+        running_inputs = {
+            "prev_running_mean": prev_running_mean,
+            "prev_running_variance": prev_running_variance,
+            "momentum": momentum,
+        }
+        inputs = {"x": x, "scale": scale, "bias": bias, "epsilon": epsilon, **running_inputs}
+        name = self._node_name("Batchnorm", name, inputs, may_be_none=running_inputs)
+        _all_or_none(name, "batchnorm.running_statistics", running_inputs)
         running = prev_running_mean is not None
         result = BatchnormTensors(
             *(self._result(name, port) for port in ("y", "mean", "inv_variance")),
@@ -228,15 +285,6 @@ class Operations(GraphBuilder):
                 for port in ("next_running_mean", "next_running_variance")
             ),
         )
-        inputs = {
-            "x": x,
-            "scale": scale,
-            "bias": bias,
-            "epsilon": epsilon,
-            "prev_running_mean": prev_running_mean,
-            "prev_running_variance": prev_running_variance,
-            "momentum": momentum,
-        }
         self._append(
             PendingNode(
                 BatchnormNode,
@@ -260,6 +308,7 @@ class Operations(GraphBuilder):
         **options: Unpack[NodeOptions],
     ) -> TensorAttributes:
         """Add y = (x - mean) * inv_variance * scale + bias; inv_variance = 1/sqrt(var + eps)."""
+        _refuse_unknown("batchnorm_inference", options, NodeOptions)
         ports: dict[str, TensorAttributes | None] = {
             "x": x,
             "mean": mean,
@@ -280,6 +329,7 @@ class Operations(GraphBuilder):
         **options: Unpack[NodeOptions],
     ) -> TensorAttributes:
         """Add y = (x - mean) / sqrt(variance + epsilon) * scale + bias."""
+        _refuse_unknown("batchnorm_inference_variance_ext", options, NodeOptions)
         ports: dict[str, TensorAttributes | None] = {
             "x": x,
             "mean": mean,
@@ -301,7 +351,7 @@ class Operations(GraphBuilder):
         name: str = "",
         compute_data_type: DataType = DataType.UNSET,
     ) -> TensorAttributes:
-        name = name or self._node_name(kind)
+        name = self._node_name(kind, name, inputs)
         y = self._result(name, "y")
         self._append(PendingNode(model, name, compute_data_type, inputs, {"y": y}))
         return y
@@ -321,12 +371,17 @@ class Operations(GraphBuilder):
 
         Without them an engine recomputes the statistics from x, with epsilon 1e-5, since hipDNN's
         schema has no epsilon here.
+
+        Raises:
+            GraphError: An input is no tensor, or only one of mean and inv_variance is given.
         """
-        name = name or self._node_name("BatchnormBackward")
+        saved = {"mean": mean, "inv_variance": inv_variance}
+        inputs = {"dy": dy, "x": x, **saved, "scale": scale}
+        name = self._node_name("BatchnormBackward", name, inputs, may_be_none=saved)
+        _all_or_none(name, "batchnorm.saved_statistics", saved)
         result = BatchnormGradients(
             *(self._result(name, port) for port in BatchnormGradients._fields)
         )
-        inputs = {"dy": dy, "x": x, "mean": mean, "inv_variance": inv_variance, "scale": scale}
         self._append(
             PendingNode(
                 BatchnormBackwardNode,
@@ -356,10 +411,11 @@ class Operations(GraphBuilder):
             in_2: Third operand, for `binary_select`.
             **options: Name, arithmetic, and settings that the operation takes.
         """
-        unknown = options.keys() - PointwiseOptions.__annotations__.keys()
-        if unknown:
-            raise TypeError(f"pointwise() got an unexpected keyword argument {min(unknown)!r}")
-        name = options.get("name") or self._node_name("Pointwise")
+        _refuse_unknown("pointwise", options, PointwiseOptions)
+        inputs: dict[str, TensorAttributes | None] = {"in_0": in_0, "in_1": in_1, "in_2": in_2}
+        name = self._node_name(
+            "Pointwise", options.get("name", ""), inputs, may_be_none=("in_1", "in_2")
+        )
         out = self._result(name, "out_0")
         settings = {
             field: options.get(field)
@@ -371,7 +427,7 @@ class Operations(GraphBuilder):
                 PointwiseNode,
                 name,
                 options.get("compute_data_type", DataType.UNSET),
-                {"in_0": in_0, "in_1": in_1, "in_2": in_2},
+                inputs,
                 {"out_0": out},
                 settings={"operation": operation, "axis_tensor_uid": None, **settings},
             )

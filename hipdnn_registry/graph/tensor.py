@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
-from .model import Bool, Int64, Ints, Model
+from hipdnn_registry.errors import GraphError, near_spellings
+
+from .model import Bool, Int64, Ints, Model, Number, first_error, shown
 from .types import VALUE_TYPE_OF, DataType, ValueType
 
 if TYPE_CHECKING:
@@ -16,6 +18,10 @@ if TYPE_CHECKING:
 
 class TensorAttributes(Model):
     """A tensor of a graph: hipDNN's `TensorAttributes`.
+
+    The constructor, the setters and assignment raise a `GraphError` that names the tensor, the
+    field and the value if the field can't take it; the constructor raises a `TypeError` for an
+    unknown keyword.
 
     Attributes:
         uid: 64-bit identity within the graph; `None` until the graph assigns one.
@@ -39,11 +45,33 @@ class TensorAttributes(Model):
     strides: Ints | None = None
     virtual: Bool = False
     value_type: ValueType | None = None
-    value: Bool | Int64 | float | None = Field(default=None, union_mode="left_to_right")
+    value: Bool | Int64 | Number | None = Field(default=None, union_mode="left_to_right")
     is_runtime_pass_by_value: Bool = False
     alignment: Int64 = 16
     ragged_offset_tensor_uid: Int64 | None = None
     ragged_offset_multiplier: Int64 = 1
+
+    if not TYPE_CHECKING:  # type checkers see the fields as keywords
+
+        def __init__(self, /, **fields: Any) -> None:
+            known = type(self).model_fields
+            for field in fields:
+                if field not in known:
+                    raise TypeError(
+                        f"TensorAttributes() got an unexpected keyword argument {field!r}"
+                        + near_spellings(field, list(known))
+                    )
+            try:
+                super().__init__(**fields)
+            except ValidationError as error:
+                name = fields.get("name")
+                raise first_error(error, tensor=repr(name) if name else "without name") from None
+
+        # Else pydantic would come by here when it reads JSON, whose unknown fields are kept.
+        __init__.__pydantic_base_init__ = True
+
+    def _whose(self) -> dict[str, str]:
+        return {"tensor": self.label}
 
     @property
     def label(self) -> str:
@@ -87,12 +115,14 @@ class TensorAttributes(Model):
 
     def set_dim(self, dims: Sequence[int]) -> Self:
         """Set the extents."""
-        self.dims = tuple(dims)
+        self._refuse_none("dims", dims)
+        self.dims = cast("tuple[int, ...]", dims)  # the field makes it a tuple
         return self
 
     def set_stride(self, strides: Sequence[int]) -> Self:
         """Set the strides, in elements."""
-        self.strides = tuple(strides)
+        self._refuse_none("strides", strides)
+        self.strides = cast("tuple[int, ...]", strides)
         return self
 
     def set_is_virtual(self, virtual: bool) -> Self:
@@ -102,14 +132,33 @@ class TensorAttributes(Model):
 
     def set_output(self, output: bool = True) -> Self:
         """Say that the caller wants the tensor: it is not virtual and takes a buffer."""
+        if not isinstance(output, bool):
+            raise GraphError(
+                f"set_output takes True or False, but got {shown(output)}",
+                rule="json.field",
+                tensor=self.label,
+            )
         return self.set_is_virtual(not output)
 
     def set_value(self, value: float, data_type: DataType = DataType.FLOAT) -> Self:
         """Make the tensor a pass-by-value scalar constant of shape [1]."""
         self.data_type = data_type
+        kind = VALUE_TYPE_OF.get(self.data_type)  # as the field has it, not as it was given
+        if kind is None:
+            raise GraphError(
+                f"a constant can't be of data type '{self.data_type}', only of "
+                + ", ".join(VALUE_TYPE_OF),
+                rule="tensor.value_type",
+                tensor=self.label,
+            )
+        self._refuse_none("value", value)
+        self.value, self.value_type = value, kind
         self.dims, self.strides = (1,), (1,)
-        self.value_type, self.value = VALUE_TYPE_OF[data_type], value
         return self
+
+    def _refuse_none(self, field: str, value: object) -> None:
+        if value is None:
+            raise GraphError(f"{field} can't be set to None", rule="json.field", tensor=self.label)
 
 
 def uid_of(tensor: TensorAttributes) -> int:
@@ -142,10 +191,16 @@ def channels_last_order(rank: int) -> tuple[int, ...]:
 def stride_order(dims: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
     """Return the dimensions from the slowest to the fastest.
 
-    Extents of 1 say nothing about a layout, so among equal strides they count as slower; what is
-    still equal keeps the order of the dimensions.
+    The stride of an extent of 1 says nothing about a layout. What the others leave open is
+    row-major if that agrees with them, else channels-last if that does; any other permutation is
+    taken as it is, equal strides in the order of the dimensions.
     """
-    return tuple(sorted(range(len(dims)), key=lambda axis: (-strides[axis], dims[axis] != 1, axis)))
+    rank = len(dims)
+    for order in (tuple(range(rank)), channels_last_order(rank)):
+        telling = [strides[axis] for axis in order if dims[axis] != 1]
+        if telling == sorted(telling, reverse=True):
+            return order
+    return tuple(sorted(range(rank), key=lambda axis: (-strides[axis], axis)))
 
 
 def max_offset(dims: Sequence[int], strides: Sequence[int]) -> int:

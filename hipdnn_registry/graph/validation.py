@@ -81,6 +81,12 @@ def _index(document: GraphDocument) -> dict[int, TensorAttributes]:
                 tensor=tensor.label,
             )
         tensors[tensor.uid] = tensor
+        if tensor.dims is not None and (not tensor.dims or min(tensor.dims) < 1):
+            raise GraphError(
+                f"dims are {list(tensor.dims)}, but each must be at least 1",
+                rule="tensor.dims",
+                tensor=tensor.label,
+            )
     for tensor in document.tensors:
         offsets = tensor.ragged_offset_tensor_uid
         if offsets is not None and offsets not in tensors:
@@ -257,8 +263,6 @@ def _check_tensor(tensor: TensorAttributes, *, written: bool) -> None:
     if tensor.dims is None:
         fail("no_dims", "dims are not set and do not follow from the operation")
         return
-    if not tensor.dims or min(tensor.dims) < 1:
-        fail("dims", f"dims are {list(tensor.dims)}, but each must be at least 1")
     if tensor.strides is None:
         tensor.strides = packed_strides(tensor.dims)
     if len(tensor.strides) != len(tensor.dims):

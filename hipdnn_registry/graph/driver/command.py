@@ -47,11 +47,17 @@ def read_command(text: str, bases: Sequence[str]) -> Command:
         bases: The base arguments that are known.
 
     Raises:
-        GraphError: There is no command, more than one, another base, or a flag without a value.
+        GraphError: The text is no str, or holds no command, more than one, another base, or a flag
+            without a value.
     """
+    if not isinstance(text, str):
+        raise GraphError(
+            f"a MIOpenDriver command must be a str, but got {type(text).__name__}",
+            rule="driver.command",
+        )
     line = _single_line(text)
     program = _PROGRAM.search(line)
-    words = _words(line[program.end() :] if program else line)
+    words = _words(line, program.end() if program else 0)
     if not words:
         raise GraphError(
             f"expected a MIOpenDriver command such as 'MIOpenDriver conv -n 1 -c 3', "
@@ -92,9 +98,9 @@ def _single_line(text: str) -> str:
     return commands[0] if commands else ""
 
 
-def _words(line: str) -> list[str]:
+def _words(line: str, start: int) -> list[str]:
     try:
-        return shlex.split(line)
+        return shlex.split(line[start:])
     except ValueError as error:  # an open quote, a trailing backslash
         raise GraphError(f"{shown(line)}: {error}", rule="driver.syntax") from None
 

@@ -35,7 +35,7 @@ def apply_pointwise(wiring: Wiring) -> None:
     dims = _broadcast(wiring, tensors)
     if out.dims is not None and _fits(dims, out.dims):
         dims = out.dims  # a result may be larger than all its operands
-    like = next((tensor for tensor in tensors if tensor.dims == dims), tensors[0])
+    like = max(tensors, key=lambda tensor: tensor.element_count)  # a broadcast bias has no layout
     wiring.settle(out, dims, like=like, why="the operands' broadcast shape")
 
 

@@ -36,6 +36,8 @@ CONV: list[tuple[str, Change, str]] = [
     ("tensor.virtual_input", lambda f: tensor(f, "x").update(virtual=True), "'x'"),
     ("tensor.dims", lambda f: tensor(f, "y").update(dims=[2, 6, 8, 7]), r"\[2, 6, 8, 7\]"),
     ("tensor.dims", lambda f: tensor(f, "x").update(dims=[2, 4, 0, 8]), "at least 1"),
+    ("tensor.dims", lambda f: tensor(f, "y").update(dims=[2, 0, 8, 8]), "at least 1"),
+    ("tensor.dims", lambda f: tensor(f, "w").update(dims=[]), "at least 1"),
     ("tensor.strides", lambda f: tensor(f, "x").update(strides=[64, 8, 1]), "rank"),
     ("tensor.strides", lambda f: tensor(f, "x").update(strides=[256, 64, 8, -1]), "negative"),
     ("tensor.overlap", lambda f: tensor(f, "y").update(strides=[384, 63, 8, 1]), "share addr"),
@@ -93,6 +95,13 @@ CONV: list[tuple[str, Change, str]] = [
     ),
     ("json.field", lambda f: f["nodes"][0]["parameters"].update(stride=[1, "2"]), "stride.*'2'"),
     ("json.field", lambda f: f["nodes"][0]["parameters"].update(stride=[1, True]), "True"),
+    (
+        "json.field",
+        lambda f: f["nodes"][0]["parameters"].update(conv_mode="convolution"),
+        "'CROSS_CORRELATION' or 'CONVOLUTION', but it is 'convolution'",
+    ),
+    ("json.field", lambda f: tensor(f, "x").update(dims=3), "dims: input should be a valid list"),
+    ("json.field", lambda f: f["tensors"].append(3), r"tensors\[3\]: .* of TensorAttributes"),
     ("json.field", lambda f: f["nodes"][0]["inputs"].pop("w_tensor_uid"), "w_tensor_uid is miss"),
     ("json.field", lambda f: tensor(f, "x").update(data_type="float32"), "float32"),
     ("json.field", lambda f: tensor(f, "x").update(dims=[2**64]), str(2**64)),
@@ -125,6 +134,7 @@ BATCHNORM: list[tuple[str, Change, str]] = [
         "does not fit",
     ),
     ("tensor.value", lambda f: tensor(f, "epsilon").update(value=True), "True"),
+    ("json.field", lambda f: tensor(f, "epsilon").update(value="1"), "valid number, but it is '1'"),
     (
         "batchnorm.scale",
         lambda f: tensor(f, "scale").update(dims=[1, 1, 4, 4], strides=[16, 16, 4, 1]),
@@ -179,6 +189,8 @@ FUSED: list[tuple[str, Change, str]] = [
         lambda f: f["nodes"][3]["inputs"].update(relu_lower_clip=2.0, relu_upper_clip=1.0),
         "above",
     ),
+    ("json.field", lambda f: f["nodes"][3]["inputs"].update(relu_lower_clip="0"), "clip: .* '0'"),
+    ("json.field", lambda f: f["nodes"][3]["inputs"].update(relu_lower_clip=True), "clip: .* True"),
     ("pointwise.operation", lambda f: f["nodes"][3]["inputs"].update(operation="unset"), "not set"),
 ]
 

@@ -61,7 +61,7 @@ def test_forms_of_the_same_command(text: str) -> None:
         ("MIOpenDriver pool -n 1", r"base 'pool' is not one of"),
         ("CBAinfer", r"base 'CBAinfer' is not one of .*; did you mean 'CBAInfer'"),
         ("conv -n 1\nconv -n 2", r"expected one MIOpenDriver command, but got 2 lines.*conv -n 2"),
-        ("conv -n '1", r"No closing quotation"),
+        ("MIOpenDriver conv -n '1", r"\"MIOpenDriver conv -n '1\": No closing quotation"),
         ("conv -n", r"flag '-n' has no value"),
         ("conv --batchsize", r"flag '--batchsize' has no value"),
         ("conv -n1", r"'-n1' is no flag: a short flag is one character"),
@@ -122,6 +122,12 @@ def test_refusals_name_what_is_wrong(text: str, message: str) -> None:
         graph_from_driver_command(text)
     assert caught.value.rule.startswith("driver.")
     assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize("text", [None, 3, [], b"conv -n 1"])
+def test_what_is_no_text_is_refused(text: object) -> None:
+    with pytest.raises(GraphError, match=f"must be a str, but got {type(text).__name__}"):
+        graph_from_driver_command(text)  # type: ignore[arg-type]
 
 
 def read_or_refused(text: str) -> None:
