@@ -1,14 +1,16 @@
 """HIPDNN_LOG_LEVEL, HIPDNN_LOG_FILE and HIPDNN_LOG_GRAPH_DIR on standard `logging`.
 
 Everything is logged under `hipdnn_registry`. Without HIPDNN_LOG_LEVEL a program's own logging
-configuration decides; the package itself adds nothing that prints.
+configuration decides; the package itself adds nothing that prints. With it, HIPDNN_LOG_FILE gets
+every line; without a file they go to stderr, unless the program has given its root logger handlers
+of its own (`logging.basicConfig`): these get the records then, and nothing is printed twice.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import tempfile
+import secrets
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,9 +57,15 @@ def configure() -> None:
             )
 
 
+def _nobody_else_prints(_: logging.LogRecord) -> bool:
+    """Whether stderr is ours: handlers of the program's root logger see every record too."""
+    return not (_log.propagate and logging.getLogger().handlers)
+
+
 def _make_handler(path: str | None) -> logging.Handler:
     problem = None
     handler: logging.Handler = logging.StreamHandler()
+    handler.addFilter(_nobody_else_prints)
     if path:
         try:
             handler = logging.FileHandler(path, encoding="utf-8")
@@ -86,11 +94,13 @@ def write_graph(graph: Graph) -> None:
     target = Path(folder) / f"graph_{graph.content_key.digest[:16]}.json"
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=target.parent, prefix=".graph_", delete=False
-        ) as file:
-            file.write(graph.to_json())
-        Path(file.name).replace(target)
+        unfinished = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+        try:  # a new file with the umask's mode, which those of `tempfile` don't have
+            with unfinished.open("x", encoding="utf-8") as file:
+                file.write(graph.to_json())
+            unfinished.replace(target)
+        finally:
+            unfinished.unlink(missing_ok=True)
     except OSError as error:
         _log.warning(
             "%s: graph '%s' can't be written: %s", environment.LOG_GRAPH_DIR, graph.name, error

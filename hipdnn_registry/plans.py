@@ -11,8 +11,10 @@ import logging
 import time
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from .contract import CODE_ERRORS, breach, guarded
 from .errors import ExecutionError, HipdnnError
 from .provider import BufferKind
 
@@ -53,6 +55,15 @@ class ExecutionPlan:
         from_cache: Whether the plan cache had it.
     """
 
+    graph: Graph
+    dropped_knobs: tuple[KnobSetting, ...]
+    behavior_notes: tuple[BehaviorNote, ...]
+    from_cache: bool
+    _engine: RegisteredEngine
+    _resolution: Resolution
+    _shared: SharedPlan
+    _compiled: CompiledPlan
+
     def __init__(
         self,
         graph: Graph,
@@ -63,14 +74,19 @@ class ExecutionPlan:
         shared: SharedPlan,
         from_cache: bool,
     ) -> None:
-        self.graph = graph
-        self.dropped_knobs = dropped_knobs
-        self.behavior_notes = behavior_notes
-        self.from_cache = from_cache
-        self._engine = engine
-        self._resolution = resolution
-        self._shared = shared
-        self._compiled = shared.compiled
+        self.__dict__.update(
+            graph=graph,
+            dropped_knobs=dropped_knobs,
+            behavior_notes=behavior_notes,
+            from_cache=from_cache,
+            _engine=engine,
+            _resolution=resolution,
+            _shared=shared,
+            _compiled=shared.compiled,
+        )
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"an ExecutionPlan is immutable; {name} can't be set to {value!r:.60}")
 
     @property
     def engine_id(self) -> int:
@@ -100,7 +116,7 @@ class ExecutionPlan:
     @property
     def settings(self) -> Mapping[str, EffectiveSetting]:
         """Effective value of every knob of the engine, with who decided it."""
-        return self._resolution.settings
+        return MappingProxyType(self._resolution.settings)
 
     @property
     def workspace_size(self) -> int:
@@ -137,17 +153,20 @@ class ExecutionPlan:
                 device DLPack objects there, `DeviceBuffer`s, or bare addresses. Shape, dtype and
                 strides must be the tensor's.
             workspace: `workspace_size` bytes of scratch memory; `None`: the plan brings its own.
-            stream: Stream to enqueue on, for an engine on a device.
+            stream: Handle of the stream to enqueue on, for an engine on a device.
 
         Raises:
             VariantPackError: A buffer is missing, extra, of the wrong shape, dtype or strides,
                 read-only, or overlaps one that the plan writes.
-            WorkspaceError: The workspace is too small; names both numbers.
+            WorkspaceError: The workspace is too small (names both numbers), or overlaps a buffer.
+            InvalidInputError: The stream is no handle.
             ExecutionError: The engine failed.
         """
         buffers = self._checker.check(variant_pack)
         if workspace is not None:
-            workspace = self._checked_workspace(workspace)
+            workspace = self._checker.check_workspace(workspace, self.workspace_size, buffers)
+        if stream is not None:
+            self._checker.check_stream(stream)
         self._run(lambda: self._compiled.execute(buffers, workspace, stream))
 
     def bind(
@@ -163,13 +182,19 @@ class ExecutionPlan:
         same callable must not run in two threads at once: both would write the same buffers.
         Arguments and errors are those of `execute`.
         """
+        owner_of_workspace = workspace
         buffers = self._checker.check(variant_pack)
         if workspace is not None:
-            workspace = self._checked_workspace(workspace)
-        run = self._compiled.bind(buffers, workspace, stream)
+            workspace = self._checker.check_workspace(workspace, self.workspace_size, buffers)
+        if stream is not None:
+            self._checker.check_stream(stream)
+        run = guarded(self._engine, "bind", lambda: self._compiled.bind(buffers, workspace, stream))
+        if not callable(run):
+            breach(self._engine, "bind", f"returned {run!r}, which can't be called")
         if self.buffer_kind is BufferKind.HOST:
             return run
-        owners = (dict(variant_pack), workspace)  # an address alone keeps no memory alive
+        # An address alone keeps no memory alive.
+        owners = (dict(variant_pack), owner_of_workspace)
 
         def run_on_device(_: object = owners) -> None:
             run()
@@ -182,7 +207,7 @@ class ExecutionPlan:
             action()
         except HipdnnError:
             raise
-        except Exception as error:
+        except CODE_ERRORS as error:
             raise ExecutionError(
                 f"engine {self.engine_name} failed: {type(error).__name__}: {error}"
             ) from error
@@ -208,11 +233,6 @@ class ExecutionPlan:
             None if own == self._shared.uids else dict(zip(own, self._shared.uids, strict=True))
         )
         return VariantPackChecker(self.graph, self._compiled.buffer_kind, uid_map)
-
-    def _checked_workspace(self, workspace: Any) -> Any:
-        from .variant_pack import check_workspace
-
-        return check_workspace(workspace, self.workspace_size, self._compiled.buffer_kind)
 
     def __repr__(self) -> str:
         dropped = f", dropped {[str(k) for k in self.dropped_knobs]}" if self.dropped_knobs else ""

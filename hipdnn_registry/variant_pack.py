@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import builtins
-import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
+from numpy.ma import MaskedArray
 
 from .dlpack import DeviceTensor, device_tensor, is_on_device
-from .errors import VariantPackError, WorkspaceError, near_spellings
+from .errors import InvalidInputError, VariantPackError, WorkspaceError, near_spellings
 from .graph import packed_strides
 from .graph.tensor import max_offset
 from .provider import BufferKind, DeviceBuffer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from .graph import Graph, TensorAttributes
 
 _MAX_OVERLAP_WORK = 10_000  # candidate solutions that numpy may try before it gives up
@@ -36,7 +34,7 @@ class BufferSpec:
 
     def array_of(self, value: Any) -> np.ndarray[Any, Any]:
         """Return the caller's buffer as a numpy array of the right kind, without copying."""
-        array = value if isinstance(value, np.ndarray) else self._from_dlpack(value)
+        array = value if type(value) is np.ndarray else self._plain_array(value)
         if array.shape != self.shape:
             self.fail(f"has shape {array.shape}, but must have {self.shape}")
         if array.dtype != self.dtype:
@@ -62,11 +60,6 @@ class BufferSpec:
         """Bytes from the first element's begin to the last one's end."""
         return max_offset(self.shape, self.strides) + self.dtype.itemsize
 
-    @property
-    def has_gaps(self) -> bool:
-        """Whether there is memory between the elements that is not the tensor's."""
-        return self.span > math.prod(self.shape) * self.dtype.itemsize
-
     def address_of(self, value: Any) -> int:
         """Return the device address of an address, a `DeviceBuffer` or a DLPack object."""
         if type(value) is int and value > 0:
@@ -75,8 +68,12 @@ class BufferSpec:
             if value.size < self.span:
                 self.fail(f"has {value.size} bytes, but needs {self.span}")
             return value.address
-        if is_on_device(value):
-            return self._address_of_tensor(device_tensor(value))
+        try:
+            tensor = device_tensor(value) if is_on_device(value) else None
+        except Exception as error:  # whatever a foreign object's protocol raises
+            self.fail(f"can't be read through DLPack: {type(error).__name__}: {error}", error)
+        if tensor is not None:
+            return self._address_of_tensor(tensor)
         return self.fail(
             f"is {_shown(value)}, but must be on the device: an address, a DeviceBuffer or a "
             "DLPack object; nothing is copied there by itself"
@@ -92,9 +89,17 @@ class BufferSpec:
             self.fail(f"has strides {strides} (elements), but must have {self.strides} (bytes)")
         return tensor.address
 
-    def fail(self, problem: str) -> NoReturn:
+    def fail(self, problem: str, cause: Exception | None = None) -> NoReturn:
         """Raise the error that names the tensor."""
-        raise VariantPackError(f"buffer of tensor {self.label} {problem}")
+        raise VariantPackError(f"buffer of tensor {self.label} {problem}") from cause
+
+    def placed_at(self, address: int) -> np.ndarray[Any, Any]:
+        """Return the bytes of the elements at an address as an array never to be read.
+
+        It may lie on a device; numpy tells from addresses and strides alone what overlaps.
+        """
+        shape, strides = (*self.shape, self.dtype.itemsize), (*self.strides, 1)
+        return _Placed(address, shape, strides).array()
 
     def _same_layout(self, strides: tuple[int, ...]) -> bool:
         return all(
@@ -102,15 +107,45 @@ class BufferSpec:
             for given, wanted, extent in zip(strides, self.strides, self.shape, strict=True)
         )
 
-    def _from_dlpack(self, value: Any) -> np.ndarray[Any, Any]:
-        if not hasattr(value, "__dlpack__"):
-            self.fail(
-                f"is {_shown(value)}, but must be a numpy array or a DLPack object in host memory"
-            )
+    def _plain_array(self, value: Any) -> np.ndarray[Any, Any]:
+        """Return what is no plain array as one: subclasses, and other libraries' tensors."""
+        if isinstance(value, MaskedArray):
+            self.fail("is a masked array, whose mask the plan would ignore; pass its .data")
+        if isinstance(value, np.ndarray):
+            return value.view(np.ndarray)  # a matrix, for one, has other operators
         try:
-            return np.from_dlpack(value)
-        except (builtins.BufferError, TypeError, RuntimeError, ValueError) as error:
-            self.fail(f"can't be read through DLPack in host memory: {error}")
+            if hasattr(value, "__dlpack__"):
+                return np.from_dlpack(value)
+        except Exception as error:  # whatever a foreign object's protocol raises
+            self.fail(
+                f"can't be read through DLPack in host memory: {type(error).__name__}: {error}",
+                error,
+            )
+        return self.fail(
+            f"is {_shown(value)}, but must be a numpy array or a DLPack object in host memory"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """Bytes at an address, strided; only numpy's array interface can express them."""
+
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        return {
+            "version": 3,
+            "typestr": "|u1",
+            "data": (self.address, True),
+            "shape": self.shape,
+            "strides": self.strides,
+        }
+
+    def array(self) -> np.ndarray[Any, Any]:
+        return np.asarray(self)
 
 
 def _shown(value: object) -> str:
@@ -152,10 +187,20 @@ class VariantPackChecker:
 
         Raises:
             VariantPackError: Names the tensor and what is wrong: missing, extra, shape, dtype,
-                strides, read-only or overlapping.
+                strides, read-only or overlapping; or the pack is no mapping.
         """
+        if type(pack) is not dict and not isinstance(pack, Mapping):
+            raise VariantPackError(
+                f"variant pack is {_shown(pack)}, but must be a mapping from uids or names to "
+                "buffers"
+            )
         buffers: dict[int, Any] = {}
         for key, value in pack.items():
+            if type(key) is not str and type(key) is not int:  # 0.0 and False equal 0
+                raise VariantPackError(
+                    f"variant pack has the key {_shown(key)}, but keys are uids (int) or names "
+                    "(str)"
+                )
             spec = self._by_key.get(key)
             if spec is None:
                 self._unknown(key)
@@ -173,36 +218,75 @@ class VariantPackChecker:
             raise VariantPackError(f"no buffer is given for tensor {', '.join(missing)}")
         if self._on_host:
             for first, second in self._apart:
-                if np.may_share_memory(buffers[first], buffers[second]):
-                    self._check_overlap(buffers, first, second)
+                one, other = buffers[first], buffers[second]
+                if np.may_share_memory(one, other) and _share_memory(one, other):
+                    self._overlapping(first, second)
         else:
             for first, second in self._apart:
                 begin, start = buffers[first], buffers[second]
                 if begin < start + self._span[second] and start < begin + self._span[first]:
-                    self._check_ranges(first, second)
+                    one, other = self._spec_of(first), self._spec_of(second)
+                    if _share_memory(one.placed_at(begin), other.placed_at(start)):
+                        self._overlapping(first, second)
         return buffers
 
-    def _check_ranges(self, first: int, second: int) -> None:
-        """Refuse ranges of addresses that meet; tensors with gaps may lie between each other."""
-        by_target = {target: self._specs[uid] for uid, target in self._target.items()}
-        one, other = by_target[first], by_target[second]
-        if not one.has_gaps and not other.has_gaps:
-            self._overlapping(one, other)
+    def check_workspace(self, workspace: Any, needed: int, buffers: Mapping[int, Any]) -> Any:
+        """Check a caller's workspace, also against the buffers that `check` returned.
 
-    def _check_overlap(self, buffers: dict[int, Any], first: int, second: int) -> None:
-        shares_memory: Any = np.shares_memory  # its stub knows only two values of max_work
-        try:
-            shared = shares_memory(buffers[first], buffers[second], max_work=_MAX_OVERLAP_WORK)
-        except np.exceptions.TooHardError:
-            shared = True
-        if shared:
-            by_target = {target: self._specs[uid] for uid, target in self._target.items()}
-            self._overlapping(by_target[first], by_target[second])
+        Args:
+            workspace: For host plans a contiguous, writable array of any type; for device plans a
+                `DeviceBuffer`, a pair of address and size in bytes, or an address alone, whose
+                size can't be checked.
+            needed: Bytes that the plan needs; no more of the workspace are used.
+            buffers: Buffers by the plan's uids.
 
-    def _overlapping(self, written: BufferSpec, other: BufferSpec) -> NoReturn:
+        Returns:
+            For host plans a one-dimensional uint8 view of `needed` bytes; for device plans the
+            address.
+
+        Raises:
+            WorkspaceError: Too small, with both numbers; not a workspace; or it overlaps a buffer.
+        """
+        if self._on_host:
+            memory = _host_workspace(workspace, needed)
+            for target, buffer in buffers.items():
+                if np.may_share_memory(memory, buffer) and _share_memory(memory, buffer):
+                    self._workspace_overlaps(target)
+            return memory
+        address = _device_workspace(workspace, needed)
+        for target, begin in buffers.items():
+            if begin < address + needed and address < begin + self._span[target]:
+                placed = _Placed(address, (needed,), (1,)).array()
+                if _share_memory(placed, self._spec_of(target).placed_at(begin)):
+                    self._workspace_overlaps(target)
+        return address
+
+    @staticmethod
+    def check_stream(stream: Any) -> None:
+        """Check a caller's stream.
+
+        Raises:
+            InvalidInputError: It is no stream's handle: an int that is not negative.
+        """
+        if type(stream) is not int or stream < 0:
+            raise InvalidInputError(
+                f"stream is {_shown(stream)}, but must be None or a stream's handle: an int that "
+                "is not negative"
+            )
+
+    def _workspace_overlaps(self, target: int) -> NoReturn:
+        raise WorkspaceError(
+            f"workspace overlaps the buffer of tensor {self._spec_of(target).label}, which would "
+            "be overwritten"
+        )
+
+    def _spec_of(self, target: int) -> BufferSpec:
+        return next(self._specs[uid] for uid, known in self._target.items() if known == target)
+
+    def _overlapping(self, written: int, other: int) -> NoReturn:
         raise VariantPackError(
-            f"buffer of tensor {written.label}, which the plan writes, overlaps the buffer of "
-            f"tensor {other.label}"
+            f"buffer of tensor {self._spec_of(written).label}, which the plan writes, overlaps "
+            f"the buffer of tensor {self._spec_of(other).label}"
         )
 
     def _unknown(self, key: object) -> NoReturn:
@@ -225,37 +309,45 @@ class VariantPackChecker:
         )
 
 
-def check_workspace(workspace: Any, needed: int, kind: BufferKind) -> Any:
-    """Check a caller's workspace.
+def _host_workspace(workspace: Any, needed: int) -> np.ndarray[Any, Any]:
+    if not isinstance(workspace, np.ndarray) or isinstance(workspace, MaskedArray):
+        raise WorkspaceError(f"workspace is {_shown(workspace)}, but must be a numpy array")
+    if workspace.dtype.hasobject or not workspace.dtype.itemsize:
+        raise WorkspaceError(
+            f"workspace has dtype {workspace.dtype}, but must have one of numbers or bytes"
+        )
+    if not workspace.flags.c_contiguous or not workspace.flags.writeable:
+        raise WorkspaceError("workspace must be contiguous and writable")
+    _check_size(workspace.nbytes, needed)
+    return np.ndarray((needed,), np.uint8, workspace)
 
-    Args:
-        workspace: For host plans a contiguous, writable array of any type; for device plans a
-            `DeviceBuffer`, a pair of address and size in bytes, or an address alone, whose size
-            can't be checked.
-        needed: Bytes that the plan needs.
-        kind: What the plan takes.
 
-    Returns:
-        For host plans a one-dimensional uint8 view; for device plans the address.
+def _device_workspace(workspace: Any, needed: int) -> int:
+    if isinstance(workspace, DeviceBuffer):
+        workspace = (workspace.address, workspace.size)
+    pair = workspace if isinstance(workspace, tuple) else (workspace, needed)
+    if len(pair) != 2 or any(type(part) is not int for part in pair) or pair[0] <= 0:
+        raise WorkspaceError(
+            f"workspace is {_shown(workspace)}, but must be a device address, a pair of address "
+            "and size in bytes, or a DeviceBuffer"
+        )
+    address, size = pair
+    _check_size(size, needed)
+    return int(address)
 
-    Raises:
-        WorkspaceError: Too small, with both numbers, or not a workspace.
-    """
-    if kind is BufferKind.DEVICE:
-        if isinstance(workspace, DeviceBuffer):
-            workspace = (workspace.address, workspace.size)
-        address, size = workspace if isinstance(workspace, tuple) else (workspace, needed)
-        if not isinstance(address, int) or address <= 0:
-            raise WorkspaceError(f"workspace is {_shown(address)}, but must be a device address")
-    else:
-        if not isinstance(workspace, np.ndarray):
-            raise WorkspaceError(f"workspace is {_shown(workspace)}, but must be a numpy array")
-        if not workspace.flags.c_contiguous or not workspace.flags.writeable:
-            raise WorkspaceError("workspace must be contiguous and writable")
-        address, size = workspace.reshape(-1).view(np.uint8), workspace.nbytes
+
+def _check_size(size: int, needed: int) -> None:
     if size < needed:
         raise WorkspaceError(f"workspace has {size} bytes, but the plan needs {needed}")
-    return address
+
+
+def _share_memory(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
+    """Whether two arrays have an element in common; also where that is too hard to tell."""
+    shares_memory: Any = np.shares_memory  # its stub knows only two values of max_work
+    try:
+        return bool(shares_memory(one, other, max_work=_MAX_OVERLAP_WORK))
+    except np.exceptions.TooHardError:
+        return True
 
 
 def _spec(tensor: TensorAttributes, graph: Graph) -> BufferSpec:

@@ -25,7 +25,8 @@ app = typer.Typer(
 
 _LINE = "'MIOpenDriver conv -n 8 -c 64 -H 56 -W 56 -k 64 -y 3 -x 3 -p 1 -q 1 -F 1'"
 _EXIT_CODES = (
-    "Exit codes: 0 done; 1 the work failed; 2 the input is wrong (stderr has one 'error:' line)."
+    "Exit codes: 0 done; 1 the work failed; 2 the input is wrong (stderr has one 'error:' line). "
+    "With --traceback, anywhere on the line, a traceback comes before it."
 )
 _GRAPH_FORMS = """\
 GRAPH is a JSON file in hipDNN's form (HIPDNN_LOG_GRAPH_DIR writes such files), '-' to read one \

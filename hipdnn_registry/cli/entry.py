@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
+import errno
 import sys
 import traceback
+from functools import partial
 from typing import TYPE_CHECKING
 
 import typer
@@ -19,6 +20,15 @@ if TYPE_CHECKING:
 
 DONE, FAILED, WRONG_INPUT = 0, 1, 2
 INTERRUPTED, PIPE_CLOSED = 130, 141  # what a shell reports for SIGINT and SIGPIPE
+
+_TRACEBACK = "--traceback"
+_EXHAUSTED = frozenset(
+    {
+        errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM,
+        errno.ENOSPC, errno.EROFS,
+    }
+)  # fmt: skip
+"""What the system says when it has no more to give; nobody's defect."""
 
 _USAGE_ERROR: type = typer.BadParameter.__mro__[1]
 """The base of all complaints about arguments; from `click` in older typers, then typer's own."""
@@ -36,21 +46,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
     output.prepare_streams()
+    if sys.stdout is None:
+        output.complain("stdout is closed, so there is nowhere to print to")
+        return FAILED
     try:
-        status = _run(given)
-        sys.stdout.flush()
+        return _run(given)
     except BrokenPipeError:
-        _abandon_stdout()
+        output.abandon(sys.stdout)
         return PIPE_CLOSED
-    return status
+    except output.StdoutError as error:
+        output.abandon(sys.stdout)
+        output.complain(str(error))
+        return FAILED
 
 
 def _run(arguments: list[str]) -> int:
+    words = [word for word in arguments if word != _TRACEBACK]  # allowed after the command, too
     try:
-        status: object = app(arguments, prog_name="hipdnn", standalone_mode=False)
+        status: object = app(words, prog_name="hipdnn", standalone_mode=False)
+        output.flush()
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
-    except BrokenPipeError:
+    except (BrokenPipeError, output.StdoutError):
         raise
     except SystemExit as error:
         if isinstance(error.__context__, BrokenPipeError):  # how typer and rich take it
@@ -63,8 +80,10 @@ def _run(arguments: list[str]) -> int:
 
 def _report(error: BaseException, arguments: list[str]) -> int:
     """Say what went wrong. Options are looked up as typed: the error may be theirs."""
-    if "--traceback" in arguments:
-        traceback.print_exception(error)
+    if isinstance(error, OSError):
+        output.flush()  # what typer printed may be what failed
+    if _TRACEBACK in arguments:
+        output.to_stderr(partial(traceback.print_exception, error))
     message, status = _verdict(error, arguments)
     if "--json" in arguments:
         output.write_json({"error": output.error_data(error, message)})
@@ -79,6 +98,9 @@ def _verdict(error: BaseException, arguments: list[str]) -> tuple[str, int]:
     if isinstance(error, HipdnnError):
         status = WRONG_INPUT if isinstance(error, InvalidInputError) else FAILED
         return output.message_of(error), status
+    if isinstance(error, OSError) and error.errno in _EXHAUSTED:
+        where = f"'{error.filename}': " if error.filename else ""
+        return f"{where}{error.strerror}", FAILED
     if isinstance(error, MemoryError):
         return f"out of memory: {error}", FAILED
     message = (
@@ -92,14 +114,3 @@ def _quoting_hint(arguments: list[str]) -> str:
     if any(word.endswith("MIOpenDriver") for word in arguments):
         return "; quote the MIOpenDriver line, so that it is one argument"
     return ""
-
-
-def _abandon_stdout() -> None:
-    """Let the interpreter's last flush go nowhere instead of failing."""
-    try:
-        descriptor = sys.stdout.fileno()
-    except (OSError, ValueError):
-        return
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, descriptor)
-    os.close(nowhere)

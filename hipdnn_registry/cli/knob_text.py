@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from hipdnn_registry import KnobList
 
 
+_INT = r"[+-]?\d{1,1000}"
+_FLOAT = r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?"
+
+
 def engine_of(text: str | None) -> int | str | None:
     """Return an engine's name, or its id where the text is a number."""
     return int(text) if text and re.fullmatch(r"-?\d{1,20}", text, re.ASCII) else text
@@ -60,24 +64,31 @@ def typed_settings(pairs: Sequence[tuple[str, str]], knobs: KnobList) -> list[Kn
 def _typed(text: str, knob: Knob | None, knob_id: str) -> KnobValue:
     if knob is None:
         return _guessed(text)
-    try:
-        if knob.value_type is KnobValueType.INT64:
-            return int(text)
-        if knob.value_type is KnobValueType.FLOAT64:
-            return float(text)
-    except ValueError:
-        kind = {KnobValueType.INT64: "an int", KnobValueType.FLOAT64: "a float"}[knob.value_type]
+    read: type[int | float]
+    if knob.value_type is KnobValueType.INT64:
+        read, pattern, kind = int, _INT, "an int"
+    elif knob.value_type is KnobValueType.FLOAT64:
+        read, pattern, kind = float, rf"{_FLOAT}|[+-]?(inf|infinity|nan)", "a float"
+    else:
+        return text
+    if not _matches(pattern, text):
+        shown = text if len(text) <= 60 else f"{text[:57]}..."
         raise KnobError(
-            f"knob '{knob_id}': value '{text}' is not {kind}; allowed: {allowed_text(knob)}"
-        ) from None
-    return text
+            f"knob '{knob_id}': value '{shown}' is not {kind}; allowed: {allowed_text(knob)}"
+        )
+    return read(text)
 
 
 def _guessed(text: str) -> KnobValue:
-    for read, pattern in ((int, r"[+-]?\d{1,18}"), (float, r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?")):
-        if re.fullmatch(pattern, text, re.ASCII | re.IGNORECASE):
+    for read, pattern in ((int, r"[+-]?\d{1,18}"), (float, _FLOAT)):
+        if _matches(pattern, text):
             return read(text)
     return text
+
+
+def _matches(pattern: str, text: str) -> bool:
+    """Whether all of a text fits; Python's own `int` and `float` also take `1_0` and `\u0661`."""
+    return re.fullmatch(pattern, text, re.ASCII | re.IGNORECASE) is not None
 
 
 def allowed_text(knob: Knob) -> str:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import logging
+import math
 import os
 import sys
-from contextlib import redirect_stdout
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -15,7 +19,7 @@ import typer
 from hipdnn_registry.errors import HipdnnError, InvalidInputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from rich.console import Console, RenderableType
 
@@ -39,11 +43,36 @@ class Report:
     failure: str = ""
 
 
+class StdoutError(Exception):
+    """What is to be printed can't be written; no failure of the work."""
+
+
+@contextmanager
+def _stdout_named() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise StdoutError(f"stdout can't be written: {error.strerror or error}") from error
+
+
+def flush() -> None:
+    """Flush stdout.
+
+    Raises:
+        StdoutError: It can't be written.
+    """
+    with _stdout_named():
+        sys.stdout.flush()
+
+
 def publish(make: Callable[[EngineRegistry], Report], *, as_json: bool) -> None:
     """Print a report that is about no graph."""
     from hipdnn_registry import EngineRegistry
 
-    with redirect_stdout(sys.stderr):  # what providers print is not the command's output
+    # What providers print is not the command's output.
+    with _logged_warnings(), redirect_stdout(sys.stderr):
         report = make(EngineRegistry())
     if as_json:
         write_json(report.data)
@@ -68,7 +97,21 @@ def publish_each(
     from .source import read_graphs
 
     graphs = read_graphs(argument)
-    registry = EngineRegistry()
+    with _logged_warnings() as told:
+        failed = _publish_graphs(graphs, EngineRegistry(), make, told, as_json=as_json)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _publish_graphs(
+    graphs: list[Graph],
+    registry: EngineRegistry,
+    make: Callable[[EngineRegistry, Graph], Report],
+    told: list[str],
+    *,
+    as_json: bool,
+) -> bool:
+    """Print the reports, add to `told` what they say of the log, and return whether work failed."""
     documents, failed = [], False
     for graph in graphs:
         failure = ""
@@ -76,6 +119,7 @@ def publish_each(
             with redirect_stdout(sys.stderr):
                 report = make(registry, graph)
             data, failure = report.data, report.failure
+            told += data.get("warnings", ())
             if not as_json:
                 _show(_heading(graph))
                 _show(report.view())
@@ -90,8 +134,7 @@ def publish_each(
         documents.append({"graph": graph_data(graph), **data})
     if as_json:
         write_json({"graphs": documents})
-    if failed:
-        raise typer.Exit(1)
+    return failed
 
 
 def graph_data(graph: Graph) -> dict[str, Any]:
@@ -111,8 +154,18 @@ def message_of(error: HipdnnError) -> str:
 
 
 def write_json(document: dict[str, Any]) -> None:
-    """Write one JSON document to stdout; refuses NaN, which is no JSON."""
-    sys.stdout.write(json.dumps(document, indent=2, allow_nan=False) + "\n")
+    """Write one JSON document to stdout; NaN and infinities, which JSON lacks, are null."""
+    with _stdout_named():
+        sys.stdout.write(json.dumps(_finite(document), indent=2, allow_nan=False) + "\n")
+        sys.stdout.flush()
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def complain(message: str) -> None:
@@ -120,12 +173,69 @@ def complain(message: str) -> None:
     from rich.text import Text
 
     shown = plain(message, keep="\n")  # the reasons of several engines take a line each
-    _console(sys.stderr).print(Text.assemble(("error:", "bold red"), " ", shown), soft_wrap=True)
+    line = Text.assemble(("error:", "bold red"), " ", shown)
+    to_stderr(lambda: _console(sys.stderr).print(line, soft_wrap=True))
 
 
 def warn(message: str) -> None:
     """Write one `warning:` line to stderr."""
-    typer.echo(f"warning: {plain(message)}", err=True)
+    to_stderr(lambda: typer.echo(f"warning: {plain(message)}", err=True))
+
+
+def to_stderr(write: Callable[[], None]) -> None:
+    """Write where possible: of a stderr that is full nobody can be told, but by the exit code."""
+    try:
+        write()
+        sys.stderr.flush()
+    except BrokenPipeError:
+        raise
+    except OSError:
+        abandon(sys.stderr)
+
+
+def abandon(stream: Any) -> None:
+    """Let the interpreter's last flush of a stream go nowhere instead of failing."""
+    try:
+        descriptor = stream.fileno()
+    except (OSError, ValueError):
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+
+
+@contextmanager
+def _logged_warnings() -> Iterator[list[str]]:
+    """Collect what is logged as a warning, and print it as `note:` lines at the end.
+
+    HIPDNN_LOG_LEVEL says itself what of the log is wanted, and where; nothing is collected then.
+    """
+    from hipdnn_registry import environment
+
+    collected = _Collector(logging.WARNING)
+    log = logging.getLogger("hipdnn_registry")
+    if not os.environ.get(environment.LOG_LEVEL, "").strip():
+        log.addHandler(collected)
+    told: list[str] = []
+    try:
+        yield told
+    finally:
+        log.removeHandler(collected)
+        for message in dict.fromkeys(collected.messages):
+            if message not in told:
+                to_stderr(partial(typer.echo, f"note: {plain(message)}", err=True))
+                told.append(message)
+
+
+class _Collector(logging.Handler):
+    """Keeps messages."""
+
+    def __init__(self, level: int) -> None:
+        super().__init__(level)
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.messages.append(record.getMessage())
 
 
 def plain(text: str, *, keep: str = "") -> str:
@@ -137,7 +247,12 @@ def plain(text: str, *, keep: str = "") -> str:
 
 
 def prepare_streams() -> None:
-    """Make a character that the terminal's encoding lacks an escape instead of an error."""
+    """Make a character that the terminal's encoding lacks an escape instead of an error.
+
+    A process that was started without stderr gets one that leads nowhere.
+    """
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - till the end
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -146,10 +261,11 @@ def prepare_streams() -> None:
 def _show(view: RenderableType) -> None:
     """Print to stdout, without the blanks that fill lines up."""
     console = _console(sys.stdout)
-    with console.capture() as captured:
-        console.print(view)
-    sys.stdout.writelines(f"{line.rstrip()}\n" for line in captured.get().splitlines())
-    sys.stdout.flush()
+    with _stdout_named():
+        with console.capture() as captured:
+            console.print(view, crop=False)  # a name may be longer than a line
+        sys.stdout.writelines(f"{line.rstrip()}\n" for line in captured.get().splitlines())
+        sys.stdout.flush()
 
 
 def _console(stream: Any) -> Console:

@@ -26,7 +26,7 @@ def read_graphs(argument: str) -> list[Graph]:
         GraphError: The text is neither a graph nor a command line, or breaks a rule.
     """
     if argument == "-":
-        return _parsed(_decoded(sys.stdin.buffer.read(MAX_BYTES + 1), "stdin"), "stdin")
+        return _parsed(_decoded(_read_stdin(), "stdin"), "stdin")
     path = Path(argument)
     if argument and _exists(path):
         return _parsed(_decoded(_read(path), f"file '{path}'"), f"file '{path}'")
@@ -52,6 +52,17 @@ def _read(path: Path) -> bytes:
         ) from None
 
 
+def _read_stdin() -> bytes:
+    try:
+        return sys.stdin.buffer.read(MAX_BYTES + 1)
+    except (AttributeError, ValueError):  # started without one, or closed since
+        raise InvalidInputError(f"GRAPH is '-', but stdin is closed; {_FORMS}") from None
+    except OSError as error:
+        raise InvalidInputError(
+            f"GRAPH is '-', but stdin can't be read: {error.strerror}; {_FORMS}"
+        ) from None
+
+
 def _decoded(content: bytes, origin: str) -> str:
     if len(content) > MAX_BYTES:
         raise InvalidInputError(f"{origin} has more than {MAX_BYTES} bytes, so it is no graph")
@@ -65,6 +76,8 @@ def _parsed(text: str, origin: str) -> list[Graph]:
     """Read JSON or a MIOpenDriver line, whichever the text looks like."""
     from hipdnn_registry import Graph, GraphError, graph_from_driver_command
 
+    if not text.strip():
+        raise InvalidInputError(f"{origin} is empty; {_FORMS}")
     try:
         if text.lstrip()[:1] in {"{", "[", '"'}:
             return [Graph.from_json(text)]

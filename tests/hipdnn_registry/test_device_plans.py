@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import weakref
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -143,6 +144,16 @@ def test_a_bound_plan_keeps_its_buffers(plan: ExecutionPlan, x: Array) -> None:
     run()
 
 
+def test_a_bound_plan_keeps_its_workspace(plan: ExecutionPlan) -> None:
+    workspace = HostBuffer(16)
+    alive = weakref.ref(workspace)
+    run = plan.bind({"x": HostBuffer(24), "y": HostBuffer(24)}, workspace)
+    del workspace
+    gc.collect()
+    assert alive() is not None
+    run()
+
+
 @pytest.mark.parametrize(
     ("wrong", "problem"),
     [
@@ -177,5 +188,39 @@ def test_workspaces(plan: ExecutionPlan) -> None:
     for bad in (HostBuffer(15), (4096, 15)):
         with pytest.raises(WorkspaceError, match="15 bytes, but the plan needs 16"):
             plan.execute(pack, bad)
-    with pytest.raises(WorkspaceError, match="must be a device address"):
-        plan.execute(pack, np.zeros(16, np.uint8))
+    for wrong in (np.zeros(16, np.uint8), (4096, 16, 1), (4096, "16"), True, 0, 1.5):
+        with pytest.raises(WorkspaceError, match="must be a device address"):
+            plan.execute(pack, wrong)
+
+
+@pytest.mark.parametrize("name", ["x", "y"])
+def test_a_workspace_overlaps_no_buffer(plan: ExecutionPlan, name: str) -> None:
+    """Whatever the workspace's size: the plan uses 16 bytes of it."""
+    buffer = HostBuffer(64)
+    pack = {"x": HostBuffer(24), "y": HostBuffer(24)} | {name: buffer.address + 16}
+    for good in (buffer, buffer.address, (buffer.address, 64), buffer.address + 40):
+        plan.execute(pack, good)
+    for bad in (buffer.address + 1, (buffer.address + 39, 16)):
+        for act in (plan.execute, plan.bind):
+            with pytest.raises(WorkspaceError, match=rf"overlaps the buffer .*\('{name}'\)"):
+                act(pack, bad)
+
+
+class Raising:
+    def __init__(self, device: tuple[int, int] | None) -> None:
+        self.device = device
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        if self.device is None:
+            raise KeyError("no device")
+        return self.device
+
+    def __dlpack__(self) -> Any:
+        raise LookupError("no tensor")
+
+
+@pytest.mark.parametrize("value", [Raising(None), Raising((ROCM, 0))])
+def test_what_a_foreign_tensor_raises_is_the_cause(plan: ExecutionPlan, value: Raising) -> None:
+    with pytest.raises(VariantPackError, match=r"'x'\) can't be read.*Error: '?no ") as caught:
+        plan.execute({"x": value, "y": HostBuffer(24)})
+    assert isinstance(caught.value.__cause__, LookupError)

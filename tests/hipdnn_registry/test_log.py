@@ -24,6 +24,10 @@ registry.create_execution_plan_ext(relu_graph(), None, {"acme.typo": 1})
 """
 
 
+BASIC = "import logging; logging.basicConfig(format='own %(levelname)s %(message)s')"
+AGAIN = "registry.create_execution_plan_ext(relu_graph((2, 2)))"
+
+
 def run(code: str, **variables: str) -> subprocess.CompletedProcess[str]:
     environment = {k: v for k, v in os.environ.items() if not k.startswith("HIPDNN_")}
     environment |= {"PYTHONPATH": str(Path(__file__).parents[2])} | variables
@@ -52,6 +56,18 @@ def test_levels(level: str | None, expected: list[str]) -> None:
     assert done.stdout == ""
 
 
+@pytest.mark.parametrize("code", [f"{BASIC}\n{PLAN}", f"{PLAN}\n{BASIC}\n{AGAIN}"])
+def test_nothing_is_printed_twice(code: str, tmp_path: Path) -> None:
+    """Before or after the first registry: a program's root handlers take over stderr."""
+    own = run(code, HIPDNN_LOG_LEVEL="info").stderr.splitlines()
+    assert len([line for line in own if "<ExecutionPlan" in line]) == code.count("plan_ext")
+    assert any(line.startswith("own INFO <ExecutionPlan") for line in own)
+    target = tmp_path / "hipdnn.log"
+    own = run(code, HIPDNN_LOG_LEVEL="info", HIPDNN_LOG_FILE=str(target)).stderr.splitlines()
+    assert any(line.startswith("own INFO <ExecutionPlan") for line in own)
+    assert target.read_text().count("<ExecutionPlan") == code.count("plan_ext")
+
+
 def test_a_log_file_is_appended_to(tmp_path: Path) -> None:
     target = tmp_path / "hipdnn.log"
     for _ in range(2):
@@ -78,6 +94,20 @@ def test_graphs_are_written_in_hipdnns_form(
     written = {Graph.from_json(path.read_text()).content_key for path in folder.iterdir()}
     assert written == {relu_graph().content_key, fused_graph().content_key}
     assert all(path.name.startswith("graph_") for path in folder.iterdir())
+
+
+@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o007, 0o660)])
+def test_a_graphs_file_has_the_mode_of_any_new_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mask: int, mode: int
+) -> None:
+    monkeypatch.setenv("HIPDNN_LOG_GRAPH_DIR", str(tmp_path))
+    before = os.umask(mask)
+    try:
+        EngineRegistry([AcmeProvider()], entry_points=False).is_supported(relu_graph())
+    finally:
+        os.umask(before)
+    (file,) = tmp_path.iterdir()
+    assert file.stat().st_mode & 0o777 == mode
 
 
 def test_a_graph_folder_that_cant_be_written_is_a_warning(

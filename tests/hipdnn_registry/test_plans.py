@@ -13,6 +13,7 @@ from hipdnn_registry import (
     DataType,
     EngineRegistry,
     ExecutionPlan,
+    InvalidInputError,
     VariantPackError,
     WorkspaceError,
 )
@@ -79,7 +80,15 @@ def test_buffers_by_uid_name_or_dlpack(plan: ExecutionPlan, x: Array) -> None:
         (lambda x, y: {"x": x, "y": y, "z": x}, "no tensor 'z'"),
         (lambda x, y: {"x": x, "Y": y}, "did you mean 'y'"),
         (lambda x, y: {"x": x, "y": y, 1: y}, "given twice"),
-        (lambda x, y: {"x": x, "y": y, 1.5: y}, "no tensor 1.5"),
+        (lambda x, y: {"x": x, "y": y, 7: y}, "no tensor 7"),
+        (lambda x, y: {"x": x, 1.0: y}, r"key float 1.0, but keys are uids \(int\) or names"),
+        (lambda x, y: {"x": x, True: y}, "key bool True"),
+        (lambda x, y: {False: x, 1: y}, "key bool False"),
+        (lambda x, y: None, "variant pack is NoneType None, but must be a mapping"),
+        (lambda x, y: [x, y], "variant pack is list .*must be a mapping"),
+        (lambda x, y: 3, "variant pack is int 3"),
+        (lambda x, y: "xy", "variant pack is str 'xy'"),
+        (lambda x, y: {"x": np.ma.masked_less(x, 0), "y": y}, "masked array"),
         (lambda x, y: {"x": x.T, "y": y}, r"shape \(3, 4\), but must have \(4, 3\)"),
         (lambda x, y: {"x": x.astype("d"), "y": y}, "dtype float64, but must have float32"),
         (lambda x, y: {"x": x.astype(">f4"), "y": y}, "dtype >f4"),
@@ -166,9 +175,82 @@ def test_workspace(plan: ExecutionPlan, x: Array) -> None:
     plan.execute(pack, np.empty((4, 5), np.float32))
     with pytest.raises(WorkspaceError, match="79 bytes, but the plan needs 80"):
         plan.execute(pack, np.empty(79, np.uint8))
-    for bad in (np.empty(200, np.uint8)[::2], read_only(np.empty(80, np.uint8)), 4096):
+    for bad in (
+        np.empty(200, np.uint8)[::2],
+        read_only(np.empty(80, np.uint8)),
+        4096,
+        np.empty(20, object),
+        np.empty(20, "V0"),
+        np.ma.zeros(80, np.uint8),
+    ):
         with pytest.raises(WorkspaceError):
             plan.bind(pack, bad)
+
+
+@pytest.mark.parametrize("name", ["x", "y"])
+@pytest.mark.parametrize("start", [0, 79])
+def test_a_workspace_shares_no_memory_with_a_buffer(
+    plan: ExecutionPlan, x: Array, name: str, start: int
+) -> None:
+    """Of the memory that is handed over as workspace only the first 80 bytes are used."""
+    memory = np.zeros(256, np.uint8)
+    address = memory.ctypes.data
+    shift = start + -(address + start) % 4  # 79 becomes 80: the first place without overlap
+    inside = memory[shift : shift + 48].view(np.float32).reshape(4, 3)
+    inside[:] = x
+    pack = {"x": x, "y": np.zeros_like(x)} | {name: inside}
+    for act in (plan.execute, plan.bind):
+        if shift < 80:
+            with pytest.raises(WorkspaceError, match=rf"overlaps the buffer .*\('{name}'\)"):
+                act(pack, memory)
+            np.testing.assert_array_equal(inside, x)
+        else:
+            act(pack, memory)
+
+
+def test_a_workspace_may_lie_between_the_elements_of_a_buffer(registry: EngineRegistry) -> None:
+    graph = new_graph()
+    x = graph.tensor(dims=[2, 4], strides=[64, 1], name="x")
+    graph.pointwise("relu_fwd", x).set_output().set_stride([4, 1]).set_name("y")
+    plan = registry.create_execution_plan_ext(graph)
+    memory = np.ones(128, np.float32)
+    pack = {"x": memory.reshape(2, 64)[:, :4], "y": np.empty((2, 4), np.float32)}
+    plan.execute(pack, memory[4:])
+    with pytest.raises(WorkspaceError, match="'x'"):
+        plan.execute(pack, memory[3:])
+
+
+@pytest.mark.parametrize("stream", ["s", 1.5, True, -1, [], np.int64(1)])
+def test_a_stream_is_a_handle(plan: ExecutionPlan, x: Array, stream: Any) -> None:
+    for act in (plan.execute, plan.bind):
+        with pytest.raises(InvalidInputError, match=f"stream is {type(stream).__name__} "):
+            act({"x": x, "y": np.empty_like(x)}, stream=stream)
+
+
+class RaisingDLPack:
+    def __dlpack_device__(self) -> Any:
+        return 1, 0
+
+    def __dlpack__(self, **options: Any) -> Any:
+        raise KeyError("lost")
+
+
+def test_what_a_foreign_tensor_raises_is_the_cause(plan: ExecutionPlan, x: Array) -> None:
+    with pytest.raises(VariantPackError, match=r"'x'\) can't be read.*KeyError: 'lost'") as caught:
+        plan.execute({"x": RaisingDLPack(), "y": np.empty_like(x)})
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_engines_see_plain_arrays(plan: ExecutionPlan, x: Array) -> None:
+    """A matrix multiplies otherwise."""
+
+    class Named(np.ndarray[Any, Any]):
+        def __array_ufunc__(self, *_: Any, **__: Any) -> Any:
+            raise AssertionError("an engine saw the subclass")
+
+    y = np.empty_like(x)
+    plan.execute({"x": x.view(Named), "y": y})
+    np.testing.assert_array_equal(y, np.maximum(x, 0))
 
 
 def test_a_bound_plan_runs_on_the_same_buffers(plan: ExecutionPlan, x: Array) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SCRIPT = """
 from hipdnn_registry import EngineRegistry, ProviderStatus, UnknownEngineError
+from tests.graphs import relu_graph
 registry = EngineRegistry(allow=["miopen"])
 (record,) = [r for r in registry.providers() if r.name == "miopen"]
 if record.status is not ProviderStatus.LOADED:
@@ -29,7 +30,7 @@ if record.status is not ProviderStatus.LOADED:
         word in record.reason for word in ("hip-python", "libamdhip64", "no device", "libMIOpen")
     ), record.reason
     try:
-        registry.get_knobs_for_engine(None, "MIOPEN_ENGINE")
+        registry.get_knobs_for_engine(relu_graph(), "MIOPEN_ENGINE")
     except UnknownEngineError as error:
         assert record.reason in str(error)
 print("fine")

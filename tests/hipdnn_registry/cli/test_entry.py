@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import logging
+import os
 import re
 import signal
 import subprocess
@@ -36,6 +39,7 @@ def test_help_teaches(hipdnn: Hipdnn, command: str) -> None:
     assert outcome.status == 0
     assert f"  hipdnn {command}" in outcome.out.partition("Examples:")[2]
     assert "Exit codes: 0 done; 1 the work failed; 2 the input is wrong" in outcome.out
+    assert "--traceback" in outcome.out
 
 
 def test_version(hipdnn: Hipdnn) -> None:
@@ -236,3 +240,107 @@ def test_installed_as_a_command() -> None:
     )
     assert result.returncode == 2
     assert result.stderr.startswith("error: no engine 'NONE'")
+
+
+def shell(line: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run the command, `"$@"`, as a shell line redirects it."""
+    return subprocess.run(
+        ["/bin/sh", "-c", line, "sh", *COMMAND],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env={**os.environ, **variables},
+    )
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    ("line", "status", "error"),
+    [
+        (f"engines '{FORWARD}' --json >/dev/full", 1, "stdout can't be written: No space left on"),
+        (f"engines '{FORWARD}' >/dev/full", 1, "stdout can't be written: No space left on device"),
+        ("engines absent --json >/dev/full", 1, "stdout can't be written: No space left on"),
+        ("--help >/dev/full", 1, "No space left on device"),
+        ("engines absent >/dev/full", 2, "GRAPH is 'absent'"),
+        (f"engines '{FORWARD}' >&-", 1, "stdout is closed"),
+        ("engines - <&-", 2, "GRAPH is '-', but stdin is closed"),
+        ("engines - </dev/null", 2, "stdin is empty"),
+        (f"engines '{FORWARD}' 2>&-", 0, None),
+        ("engines absent 2>&-", 2, None),
+        ("engines absent 2>/dev/full", 2, None),
+        (f"engines '{FORWARD}' <&- >&- 2>&-", 1, None),
+    ],
+)
+def test_bad_streams_are_one_line(
+    line: str, status: int, error: str | None, unbuffered: str
+) -> None:
+    result = shell(f'"$@" {line}', PYTHONUNBUFFERED=unbuffered)
+    assert result.returncode == status
+    lines = result.stderr.splitlines()
+    if error is None:
+        assert lines == []
+    else:
+        assert len(lines) == 1
+        assert lines[0].startswith("error: ")
+        assert error in lines[0]
+
+
+def test_a_full_system_is_nobodys_defect(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), "/some/file")
+
+    monkeypatch.setattr("hipdnn_registry.cli.source.read_graphs", fail)
+    assert main(["show", FORWARD]) == 1
+    assert capsys.readouterr().err == "error: '/some/file': Too many open files\n"
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+@pytest.mark.parametrize(
+    ("variable", "value", "arguments"),
+    [
+        ("HIPDNN_FORCE_BENCHMARKING", "maybe", ("run",)),
+        ("HIPDNN_REGISTRY_STRICT_KNOBS", "maybe", ("run", "-k", "acme.none=1")),
+        ("HIPDNN_LOG_GRAPH_DIR", "/proc/x", ("engines",)),
+    ],
+)
+def test_warnings_are_notes_on_stderr(
+    hipdnn: Hipdnn,
+    monkeypatch: pytest.MonkeyPatch,
+    variable: str,
+    value: str,
+    arguments: tuple[str, ...],
+    options: tuple[str, ...],
+) -> None:
+    """Each once, and a dropped knob only where the report says it."""
+    monkeypatch.setenv(variable, value)
+    outcome = hipdnn(*arguments, f"{CONV} -F 1", *options)
+    assert outcome.status == 0
+    (line,) = outcome.err.splitlines()
+    assert line.startswith(f"note: {variable}")
+    assert outcome.out.count("is dropped") == ("acme.none=1" in arguments)
+    assert not [h for h in logging.getLogger("hipdnn_registry").handlers if h.level]
+
+
+def test_a_log_level_says_itself_which_warnings_are_wanted() -> None:
+    for level, expected in (("off", []), ("warn", ["[WARNING] HIPDNN_LOG_GRAPH_DIR"])):
+        result = shell(
+            f"\"$@\" engines '{FORWARD}'", HIPDNN_LOG_LEVEL=level, HIPDNN_LOG_GRAPH_DIR="/proc/x"
+        )
+        lines = sorted({line[line.find(" [WARN") + 1 :] for line in result.stderr.splitlines()})
+        assert len(lines) == len(expected)
+        for line, part in zip(lines, expected, strict=True):
+            assert line.startswith(part)
+
+
+@pytest.mark.parametrize("arguments", [("--traceback", "show"), ("show", "--traceback")])
+def test_a_traceback_may_be_asked_for_anywhere(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]
+) -> None:
+    assert main([*arguments, "absent"]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("Traceback (most recent call last)")
+    assert "InvalidInputError: GRAPH is 'absent'" in err
+    assert main([*arguments, FORWARD]) == 0

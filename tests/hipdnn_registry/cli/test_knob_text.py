@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hipdnn_registry import FloatConstraint, IntConstraint, Knob, KnobList, StringConstraint
+from hipdnn_registry import (
+    FloatConstraint,
+    IntConstraint,
+    Knob,
+    KnobError,
+    KnobList,
+    StringConstraint,
+)
 from hipdnn_registry.cli.knob_text import allowed_text, engine_of, split_settings, typed_settings
 
 INT = Knob("acme.int", "", 1, IntConstraint(-(2**62), 2**62))
@@ -47,6 +54,16 @@ def test_text_is_taken_as_it_is(value: str) -> None:
 def test_a_knob_that_nobody_advertises_is_guessed(text: str, value: object) -> None:
     guessed = typed(f"other.knob={text}")
     assert (type(guessed), guessed) == (type(value), value)
+
+
+@pytest.mark.parametrize("knob", ["acme.int", "acme.float"])
+@pytest.mark.parametrize("text", ["1_0", "\u0661", "0x10", " 1", "1\n", "", "+", "1" * 9999 + "x"])
+def test_numbers_are_ascii_digits(knob: str, text: str) -> None:
+    with pytest.raises(
+        KnobError, match=rf"knob '{knob}': value '(?s:.{{0,60}})' is not an? "
+    ) as caught:
+        typed(f"{knob}={text}")
+    assert len(str(caught.value)) < 200
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,8 @@ def test_a_file_with_blanks_in_its_name_is_no_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "expected a MIOpenDriver command"),
+        (b"", "is empty; give a JSON file"),
+        (b"\xef\xbb\xbf \n", "is empty"),
         (b"{", "not valid JSON"),
         (b"[1]", "a graph must be a JSON object, not list"),
         (b'{"nodes": NaN}', "NaN is not allowed"),
@@ -95,6 +96,21 @@ def test_what_is_no_file(tmp_path: Path) -> None:
         read_graphs("x " * 5000)
     with pytest.raises(InvalidInputError, match="no such file"):
         read_graphs("x" * 5000)
+
+
+def test_without_stdin(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    closed = io.TextIOWrapper(io.BytesIO())
+    closed.close()
+    for stdin in (None, closed):
+        monkeypatch.setattr("sys.stdin", stdin)
+        with pytest.raises(InvalidInputError, match="GRAPH is '-', but stdin is closed"):
+            read_graphs("-")
+    with (tmp_path / "only-written").open("w") as unreadable:
+        raw = io.FileIO(unreadable.fileno(), "r", closefd=False)
+        with io.TextIOWrapper(io.BufferedReader(raw)) as unreadable_stdin:
+            monkeypatch.setattr("sys.stdin", unreadable_stdin)
+            with pytest.raises(InvalidInputError, match="stdin can't be read: Bad file descript"):
+                read_graphs("-")
 
 
 def test_an_endless_file() -> None:
