@@ -32,7 +32,8 @@ import hipdnn_cpu_provider.provider
 """
 _DISCOVERIES = {
     "entry_points(group=...)": "metadata.entry_points(group=ENTRY_POINT_GROUP)",
-    "EngineRegistry().providers()": "EngineRegistry().providers()",
+    # What other providers do to load, such as looking for a GPU's libraries, is theirs.
+    "EngineRegistry().providers()": "EngineRegistry(allow=['cpu']).providers()",
 }
 _OTHER_DISTRIBUTIONS = 500
 

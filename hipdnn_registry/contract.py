@@ -40,9 +40,16 @@ def guarded(engine: RegisteredEngine, step: str, action: Callable[[], T], hint: 
     except HipdnnError:
         raise
     except CODE_ERRORS as error:
-        raise EngineDefectError(
-            f"{_called(engine)} failed in {step}: {type(error).__name__}: {error}{hint}"
-        ) from error
+        raise engine_failure(engine, step, error, hint) from error
+
+
+def engine_failure(
+    engine: RegisteredEngine, step: str, error: BaseException, hint: str = ""
+) -> EngineDefectError:
+    """Return the error that names the engine and the step in which its code failed."""
+    return EngineDefectError(
+        f"{_called(engine)} failed in {step}: {type(error).__name__}: {error}{hint}"
+    )
 
 
 def breach(engine: RegisteredEngine, step: str, problem: str) -> NoReturn:
@@ -71,9 +78,10 @@ def checked_resolution(engine: RegisteredEngine, resolution: object) -> Resoluti
     """Check what `resolve` returned."""
     if not isinstance(resolution, Resolution):
         breach(engine, "resolve", f"returned {resolution!r}, not a Resolution")
-    if not isinstance(resolution.settings, Mapping):
+    settings = resolution.settings
+    if type(settings) is not dict and not isinstance(settings, Mapping):
         breach(engine, "resolve", f"gave settings {resolution.settings!r}, not a mapping")
-    for knob_id, setting in resolution.settings.items():
+    for knob_id, setting in settings.items():
         if type(setting) is not EffectiveSetting:
             breach(
                 engine, "resolve", f"gave {knob_id} the setting {setting!r}: no EffectiveSetting"

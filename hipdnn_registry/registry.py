@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 from . import environment as env
 from . import log
 from .answers import Answers, EngineConfigInfo, Explanation
-from .contract import breach, checked_plan, checked_resolution, checked_size, guarded
+from .contract import (
+    CODE_ERRORS,
+    breach,
+    checked_plan,
+    checked_resolution,
+    checked_size,
+    engine_failure,
+    guarded,
+)
 from .discovery import Catalog, ProviderFilter, ProviderRecord, ProviderStatus, discover
 from .environment import Environment
 from .errors import (
@@ -276,9 +284,12 @@ class EngineRegistry:
         entry, info = self._best(graph) if engine is None else self._serving(graph, engine)
         asked = as_settings(settings)
         effective, dropped = request(info, asked, environment)
-        resolution = guarded(
-            entry, "resolve", lambda: entry.engine.resolve(graph, effective, environment)
-        )
+        try:  # as `guarded` does, without the price of a call on this path
+            resolution = entry.engine.resolve(graph, effective, environment)
+        except HipdnnError:
+            raise
+        except CODE_ERRORS as error:
+            raise engine_failure(entry, "resolve", error) from error
         return _Request(entry, info, checked_resolution(entry, resolution), dropped, asked)
 
     def _compiled(self, graph: Graph, asked: _Request) -> tuple[SharedPlan, bool]:

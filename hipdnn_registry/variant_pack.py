@@ -12,7 +12,6 @@ from numpy.ma import MaskedArray
 from .dlpack import DeviceTensor, device_tensor, is_on_device
 from .errors import InvalidInputError, VariantPackError, WorkspaceError, near_spellings
 from .graph import packed_strides
-from .graph.tensor import max_offset
 from .provider import BufferKind, DeviceBuffer
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ _MAX_OVERLAP_WORK = 10_000  # candidate solutions that numpy may try before it g
 
 @dataclass(frozen=True, slots=True)
 class BufferSpec:
-    """What the buffer of one tensor must be; strides in bytes."""
+    """What the buffer of one tensor must be; strides in bytes, as is the span, gaps included."""
 
     uid: int
     label: str
@@ -31,6 +30,7 @@ class BufferSpec:
     strides: tuple[int, ...]
     dtype: np.dtype[Any]
     written: bool
+    span: int
 
     def array_of(self, value: Any) -> np.ndarray[Any, Any]:
         """Return the caller's buffer as a numpy array of the right kind, without copying."""
@@ -54,11 +54,6 @@ class BufferSpec:
         if self.written and not array.flags.writeable:
             self.fail("is written by the plan, but is read-only")
         return array
-
-    @property
-    def span(self) -> int:
-        """Bytes from the first element's begin to the last one's end."""
-        return max_offset(self.shape, self.strides) + self.dtype.itemsize
 
     def address_of(self, value: Any) -> int:
         """Return the device address of an address, a `DeviceBuffer` or a DLPack object."""
@@ -364,4 +359,5 @@ def _spec(tensor: TensorAttributes, graph: Graph) -> BufferSpec:
         strides=tuple(stride * dtype.itemsize for stride in strides),
         dtype=dtype,
         written=tensor.uid in graph.output_uids,
+        span=tensor.span_bytes,
     )
