@@ -11,12 +11,13 @@ NATIVE := $(BIN)/python -m tests.native.standins run -m pytest tests/native
 # A conv + bias + ReLU problem that a user pasted into a public report.
 DEMO ?= MIOpenDriver CBAInfer -F 4 -n 128 -c 3 -H 32 -W 32 -k 64 -y 3 -x 3 -p 1 -q 1 -u 1 -v 1 -l 1 -j 1
 
-.PHONY: help demo test lint test-full fuzz bench clean
+.PHONY: help demo test lint test-full test-gpu fuzz bench clean
 
 help:
 	@sed -n 's/^# make/make/p' Makefile
 	@echo "make lint       ruff and mypy --strict"
 	@echo "make test-full  everything, slow tests and the full fuzz run included"
+	@echo "make test-gpu   MIOpen's numbers on an AMD GPU, against the reference"
 	@echo "make fuzz       100,000 driver lines and graphs, explained in process"
 	@echo "make bench      the figures that README quotes, with peers in the same run"
 	@echo "make clean      removes .venv and caches"
@@ -40,13 +41,16 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/python -m pytest tests --ignore=tests/native -n auto -m "not slow"
+	$(BIN)/python -m pytest tests --ignore=tests/native --ignore=tests/gpu -n auto -m "not slow"
 	$(NATIVE) -n auto -m "not slow"
 
 test-full: lint
-	$(BIN)/python -m pytest tests --ignore=tests/native -n auto
+	$(BIN)/python -m pytest tests --ignore=tests/native --ignore=tests/gpu -n auto
 	$(NATIVE) -n auto
 	$(MAKE) fuzz
+
+test-gpu: $(VENV)/.dev
+	$(BIN)/python -m pytest tests/gpu -rs
 
 fuzz: $(VENV)/.dev
 	HIPDNN_FUZZ_EXAMPLES=100000 $(BIN)/python -m pytest tests/fuzz -q
