@@ -1,6 +1,9 @@
 from .answers import EngineAnswer as EngineAnswer
 from .answers import EngineConfigInfo as EngineConfigInfo
 from .answers import Explanation as Explanation
+from .constraints import FloatConstraint as FloatConstraint
+from .constraints import IntConstraint as IntConstraint
+from .constraints import StringConstraint as StringConstraint
 from .discovery import ProviderRecord as ProviderRecord
 from .discovery import ProviderStatus as ProviderStatus
 from .engine_ids import engine_id as engine_id
@@ -26,13 +29,10 @@ from .graph import PointwiseMode as PointwiseMode
 from .graph import TensorAttributes as TensorAttributes
 from .graph.driver import graph_from_driver_command as graph_from_driver_command
 from .hookspecs import hookimpl as hookimpl
-from .knobs import FloatConstraint as FloatConstraint
-from .knobs import IntConstraint as IntConstraint
 from .knobs import Knob as Knob
 from .knobs import KnobList as KnobList
 from .knobs import KnobSetting as KnobSetting
 from .knobs import KnobValueType as KnobValueType
-from .knobs import StringConstraint as StringConstraint
 from .knobs import benchmarking_knob as benchmarking_knob
 from .knobs import workspace_size_limit_knob as workspace_size_limit_knob
 from .plan_cache import CacheInfo as CacheInfo

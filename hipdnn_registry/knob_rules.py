@@ -9,15 +9,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from .constraints import FloatConstraint, IntConstraint, StringConstraint
 from .errors import KnobError
 from .knobs import (
     BENCHMARKING_KNOB,
     WORKSPACE_SIZE_LIMIT_KNOB,
-    FloatConstraint,
-    IntConstraint,
     Knob,
     KnobList,
-    StringConstraint,
     benchmarking_knob,
     knob_value,
 )

@@ -7,7 +7,7 @@ import os
 import threading
 import time
 import warnings
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple
 
 from . import environment as env
 from . import log
@@ -21,27 +21,27 @@ from .contract import (
     engine_failure,
     guarded,
 )
-from .discovery import Catalog, ProviderFilter, ProviderRecord, ProviderStatus, discover
+from .discovery import Catalog, ProviderFilter, ProviderRecord, discover
 from .environment import Environment
 from .errors import (
     EngineDefectError,
     HipdnnError,
     InvalidInputError,
-    ProviderError,
-    UnknownEngineError,
     UnsupportedGraphError,
     near_spellings,
 )
 from .graph import Graph
 from .knob_request import refuse_unadvertised, request
-from .knobs import KnobSettings, KnobValue, as_settings
+from .knobs import KnobSettings, as_settings
 from .plan_cache import CacheInfo, PlanCache
 from .plans import ExecutionPlan, SharedPlan
 from .selection import ranked
+from .unknown_engine import raise_unknown_engine
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping
 
+    from .constraints import KnobValue
     from .discovery import RegisteredEngine
     from .knobs import KnobList, KnobSetting
     from .provider import Provider, Resolution
@@ -354,7 +354,7 @@ class EngineRegistry:
             catalog.engines.get(engine) if isinstance(engine, str) else catalog.by_id.get(engine)
         )
         if entry is None:
-            self._unknown_engine(engine, catalog)
+            raise_unknown_engine(engine, catalog)
         answer = self._answers.of(entry, graph)
         if answer.info is None:
             if answer.exception is not None:
@@ -372,36 +372,6 @@ class EngineRegistry:
             if info is not None:
                 return entry, info
         raise self.explain(graph).no_engine_error()
-
-    def _unknown_engine(self, engine: int | str, catalog: Catalog) -> NoReturn:
-        asked = f"'{engine}'" if isinstance(engine, str) else f"id {engine}"
-        hint = near_spellings(engine, list(catalog.engines)) if isinstance(engine, str) else ""
-        missing = [r for r in catalog.records if r.status is not ProviderStatus.LOADED]
-        notes = "".join(f"; {r.origin} is {r.status}: {r.reason}" for r in missing)
-        notes += "".join(f"; refused: {why}" for r in catalog.records for why in r.refused.values())
-        cause = _likely_cause(engine, missing)
-        raise UnknownEngineError(
-            f"no engine {asked}; known engines: {', '.join(catalog.engines) or 'none'}{hint}{notes}"
-        ) from cause
-
-
-def _likely_cause(engine: int | str, records: list[ProviderRecord]) -> BaseException | None:
-    """The error of the provider that most likely would have brought the engine."""
-    failed = [r for r in records if r.exception is not None]
-    failed.sort(
-        key=lambda r: (
-            not (isinstance(engine, str) and engine.upper().startswith(r.name.upper())),
-            r.status is not ProviderStatus.BROKEN,
-        )
-    )
-    if not failed:
-        return None
-    cause = failed[0]
-    if isinstance(cause.exception, HipdnnError):
-        return cause.exception
-    error = ProviderError(f"{cause.origin} is broken in phase '{cause.phase}': {cause.reason}")
-    error.__cause__ = cause.exception
-    return error
 
 
 def _exact(value: KnobValue) -> Hashable:

@@ -5,16 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from hipdnn_registry.constraints import FloatConstraint, IntConstraint, KnobValue, StringConstraint
 from hipdnn_registry.errors import InvalidInputError, KnobError
-from hipdnn_registry.knobs import (
-    FloatConstraint,
-    IntConstraint,
-    Knob,
-    KnobSetting,
-    KnobValue,
-    KnobValueType,
-    StringConstraint,
-)
+from hipdnn_registry.knobs import Knob, KnobSetting, KnobValueType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
