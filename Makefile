@@ -5,9 +5,9 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-PACKAGES := -e . -e plugins/cpu_provider -e plugins/miopen_provider
-# The real libMIOpen, with stand-ins for the GPU below it: tests/native/standins/README.md.
-NATIVE := $(BIN)/python -m tests.native.standins run -m pytest tests/native
+PACKAGES := -e . -e plugins/cpu_provider -e plugins/miopen_provider -e plugins/miopen_emulator
+# The real libMIOpen, with stand-ins for the GPU below it: plugins/miopen_emulator/README.md.
+NATIVE := $(BIN)/python -m hipdnn_miopen_emulator run -m pytest tests/native
 # A conv + bias + ReLU problem that a user pasted into a public report.
 DEMO ?= MIOpenDriver CBAInfer -F 4 -n 128 -c 3 -H 32 -W 32 -k 64 -y 3 -x 3 -p 1 -q 1 -u 1 -v 1 -l 1 -j 1
 
@@ -22,7 +22,7 @@ help:
 	@echo "make bench      the figures that README quotes, with peers in the same run"
 	@echo "make clean      removes .venv and caches"
 
-$(VENV)/.runtime: pyproject.toml plugins/cpu_provider/pyproject.toml plugins/miopen_provider/pyproject.toml
+$(VENV)/.runtime: pyproject.toml plugins/cpu_provider/pyproject.toml plugins/miopen_provider/pyproject.toml plugins/miopen_emulator/pyproject.toml
 	@$(PYTHON) -m venv $(VENV) || { echo "error: '$(PYTHON) -m venv' failed; on Debian: apt-get install python3-venv"; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PACKAGES)
 	@touch $@

@@ -20,14 +20,14 @@ BASE: Mapping[str, str] = {
     "MIOPEN_DEBUG_TUNING_ITERATIONS_MAX": "10",
     # level 6 has a line for each record that is loaded
     "MIOPEN_LOG_LEVEL": "6",
-    # Debian's package lacks the assembly kernels, see standins/README.md; the second is for a fused
-    # solver that the first doesn't reach
+    # Debian's package lacks the assembly kernels, see plugins/miopen_emulator/README.md; the second
+    # is for a fused solver that the first doesn't reach
     "MIOPEN_DEBUG_GCN_ASM_KERNELS": "0",
     "MIOPEN_DEBUG_AMD_WINOGRAD_RXS_F2X3_G1": "0",
 }
 
 WITH_ASSEMBLY: Mapping[str, str] = {
-    "MIOPEN_STANDIN_ASM": "1",
+    "MIOPEN_EMULATOR_ASM": "1",
     "MIOPEN_DEBUG_GCN_ASM_KERNELS": "1",
     "MIOPEN_DEBUG_AMD_WINOGRAD_RXS_F2X3_G1": "1",
 }
@@ -41,7 +41,7 @@ def private_environment(folder: Path) -> dict[str, str]:
     inherited = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(("MIOPEN_", "HIP_STANDIN_", "HIPRTC_STANDIN_", "HIPDNN_", "ROCM_"))
+        if not name.startswith(("MIOPEN_", "HIPDNN_", "ROCM_"))
     }
     return inherited | {
         **BASE,
@@ -49,7 +49,7 @@ def private_environment(folder: Path) -> dict[str, str]:
         "TMPDIR": str(folder / "home"),
         "MIOPEN_USER_DB_PATH": str(folder / "db"),
         "MIOPEN_CUSTOM_CACHE_DIR": str(folder / "cache"),
-        "HIP_STANDIN_LOG": str(folder / "hip.log"),
+        "MIOPEN_EMULATOR_LOG": str(folder / "hip.log"),
     }
 
 

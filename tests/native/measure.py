@@ -1,11 +1,11 @@
 """Prints what each tuning policy did to each kind of problem: the table of
 docs/miopen-tuning-policy.md. Run it inside a tree, from the repository's root:
 
-python -m tests.native.standins run -m tests.native.measure
-python -m tests.native.standins run -m tests.native.measure fused MIOPEN_FIND_MODE_FUSION=NORMAL
+python -m hipdnn_miopen_emulator run -m tests.native.measure
+python -m hipdnn_miopen_emulator run -m tests.native.measure fused MIOPEN_FIND_MODE_FUSION=NORMAL
 
 Arguments are names of the measurements (all by default) and settings of MIOpen. With
-MIOPEN_STANDIN_ASM=1 in the environment solvers with assembly kernels take part.
+MIOPEN_EMULATOR_ASM=1 in the environment solvers with assembly kernels take part.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ MEASUREMENTS = {
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         settings = private_environment(Path(folder))
-        if os.environ.get("MIOPEN_STANDIN_ASM"):
+        if os.environ.get("MIOPEN_EMULATOR_ASM"):
             settings |= WITH_ASSEMBLY
         os.environ.update(settings)
         names = [argument for argument in sys.argv[1:] if "=" not in argument]

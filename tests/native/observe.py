@@ -74,7 +74,7 @@ def observe() -> Iterator[Observation]:
     """Observes a block: standard error (where MIOpen logs) goes to the observation meanwhile."""
     seen = Observation()
     entries, files = _perf_db_entries(), _files()
-    launch_log = Path(os.environ["HIP_STANDIN_LOG"])
+    launch_log = Path(os.environ["MIOPEN_EMULATOR_LOG"])
     start = launch_log.stat().st_size if launch_log.exists() else 0
     log = launch_log.with_name(f"miopen-{os.getpid()}.log")
     try:

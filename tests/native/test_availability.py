@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hipdnn_miopen_emulator import trees
 from hipdnn_miopen_provider.native import library, unavailable_reason
 from tests.native.environment import run_child
-from tests.native.standins import build
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +35,7 @@ def reason(folder: Path, settings: Mapping[str, str], script: str = REASON) -> s
 
 
 def tree() -> Path:
-    found = build.current_tree()
+    found = trees.current_tree()
     assert found is not None
     return found
 
@@ -49,7 +49,7 @@ def test_here_it_is_available() -> None:
 
 
 def test_no_device(tmp_path: Path) -> None:
-    text = reason(tmp_path, {"HIP_STANDIN_DEVICES": "0"})
+    text = reason(tmp_path, {"MIOPEN_EMULATOR_DEVICES": "0"})
     assert text.startswith("no device: HIP 7")
 
 

@@ -164,7 +164,7 @@ def test_equal_graphs_share_a_plan_under_their_own_uids(registry: EngineRegistry
 
 
 def launched_on(plan_run: Callable[[], None]) -> list[str]:
-    log = Path(os.environ["HIP_STANDIN_LOG"])
+    log = Path(os.environ["MIOPEN_EMULATOR_LOG"])
     start = log.stat().st_size if log.exists() else 0
     with stderr_to(Path(os.devnull)):
         plan_run()

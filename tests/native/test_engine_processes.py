@@ -110,12 +110,12 @@ def test_cleaning_needs_no_child(registry: EngineRegistry) -> None:
 
 
 def test_a_crash_in_a_search_ends_the_process_without_a_child(tmp_path: Path) -> None:
-    done, lines = plan_in_child(tmp_path, 3, settings={"HIPRTC_STANDIN_FAIL": "gridwise"})
+    done, lines = plan_in_child(tmp_path, 3, settings={"MIOPEN_EMULATOR_FAIL_COMPILE": "gridwise"})
     assert (done.returncode, lines) == (-signal.SIGABRT, [])
 
 
 def test_a_crash_in_a_child_is_an_exception_with_the_signal_and_the_solver(tmp_path: Path) -> None:
-    settings = {"HIPRTC_STANDIN_FAIL": "gridwise", "HIPDNN_MIOPEN_TUNE_IN_SUBPROCESS": "1"}
+    settings = {"MIOPEN_EMULATOR_FAIL_COMPILE": "gridwise", "HIPDNN_MIOPEN_TUNE_IN_SUBPROCESS": "1"}
     done, (crashed, alive) = plan_in_child(tmp_path, 3, 1, settings=settings)
     assert done.returncode == 0, done.stderr
     error = crashed["error"]
@@ -129,7 +129,10 @@ def test_a_crash_in_a_child_is_an_exception_with_the_signal_and_the_solver(tmp_p
 
 
 def test_a_child_that_fails_says_why(tmp_path: Path) -> None:
-    settings = {"HIPRTC_STANDIN_FAIL": "naive_conv", "HIPDNN_MIOPEN_TUNE_IN_SUBPROCESS": "1"}
+    settings = {
+        "MIOPEN_EMULATOR_FAIL_COMPILE": "naive_conv",
+        "HIPDNN_MIOPEN_TUNE_IN_SUBPROCESS": "1",
+    }
     _, (failed,) = plan_in_child(tmp_path, 4, settings=settings)
     assert "the child process failed after " in failed["error"]
     assert "miopenStatusUnknownError (7)" in failed["error"]
@@ -167,7 +170,7 @@ def started(folder: Path, script: str, count: int) -> Iterator[list[subprocess.P
     children = [
         subprocess.Popen(
             [sys.executable, "-c", script],
-            env=settings | {"HIP_STANDIN_LOG": str(folder / f"hip-{number}.log")},
+            env=settings | {"MIOPEN_EMULATOR_LOG": str(folder / f"hip-{number}.log")},
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
@@ -285,5 +288,5 @@ print("done")
 
 
 def test_a_plan_belongs_to_the_device_it_was_built_on(tmp_path: Path) -> None:
-    done = run_child(tmp_path, TWO_DEVICES, {"HIP_STANDIN_DEVICES": "2"})
+    done = run_child(tmp_path, TWO_DEVICES, {"MIOPEN_EMULATOR_DEVICES": "2"})
     assert done.stdout == "done\n", done.stderr[-2000:]

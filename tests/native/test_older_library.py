@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hipdnn_miopen_emulator import trees
+from hipdnn_miopen_emulator.archive import EmulatorUnavailableError
 from tests.native.environment import private_environment
-from tests.native.standins import build
-from tests.native.standins.archive import StandInsUnavailableError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def older_python() -> Path:
     try:
-        return build.make_python(build.build_tree("3.4.0"))
-    except StandInsUnavailableError as reason:
+        return trees.make_python(trees.build_tree("3.4.0"))
+    except EmulatorUnavailableError as reason:
         if os.environ.get("CI") == "true":
             raise
         pytest.skip(str(reason))

@@ -80,7 +80,7 @@ def test_a_kernel_that_does_not_compile(
     policy: TuningPolicy, returncode: int, tmp_path: Path
 ) -> None:
     """Without a search it is a status; within one MIOpen ends the process."""
-    settings = {"HIPRTC_STANDIN_FAIL": "gridwise"}
+    settings = {"MIOPEN_EMULATOR_FAIL_COMPILE": "gridwise"}
     done, lines = find(tmp_path, settings, policy)
     assert done.returncode == returncode
     if policy is NONE:

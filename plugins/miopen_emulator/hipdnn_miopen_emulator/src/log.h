@@ -1,4 +1,4 @@
-/* One line per event of interest, appended to the file that HIP_STANDIN_LOG names.
+/* One line per event of interest, appended to the file that MIOPEN_EMULATOR_LOG names.
  *
  * The stand-in libraries share this header instead of a library of their own: each line is one
  * write() on an O_APPEND descriptor, so lines of several libraries, threads and processes never mix.
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 __attribute__((format(printf, 1, 2))) static inline void log_line(const char *format, ...) {
-  const char *path = getenv("HIP_STANDIN_LOG");
+  const char *path = getenv("MIOPEN_EMULATOR_LOG");
   if (!path || !*path) return;
   char line[1024];
   va_list arguments;

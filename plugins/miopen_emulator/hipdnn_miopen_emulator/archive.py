@@ -20,15 +20,15 @@ from pathlib import Path
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 PINS = Path(__file__).with_name("packages.toml")
 
-ARCHIVE_VARIABLE = "HIPDNN_STANDINS_ARCHIVE"
-ANY_VERSION_VARIABLE = "HIPDNN_STANDINS_ANY_VERSION"
+ARCHIVE_VARIABLE = "MIOPEN_EMULATOR_ARCHIVE"
+ANY_VERSION_VARIABLE = "MIOPEN_EMULATOR_ANY_VERSION"
 
 
-class StandInsUnavailableError(Exception):
+class EmulatorUnavailableError(Exception):
     """This machine can't fetch or build the trees: a reason to skip."""
 
 
-class StandInsError(Exception):
+class EmulatorError(Exception):
     """Something is wrong that a person has to look at: never a reason to skip."""
 
 
@@ -76,8 +76,8 @@ def fetch(packages: tuple[Package, ...], cache: Path) -> list[Path]:
     """Returns the .deb files of ``packages``, downloading those that ``cache`` lacks.
 
     Raises:
-        StandInsUnavailableError: No apt, no keyring, or the archive can't be reached.
-        StandInsError: The archive no longer has a pinned version, or a checksum differs.
+        EmulatorUnavailableError: No apt, no keyring, or the archive can't be reached.
+        EmulatorError: The archive no longer has a pinned version, or a checksum differs.
     """
     cache.mkdir(parents=True, exist_ok=True)
     missing = [package for package in packages if not _is_intact(cache, package)]
@@ -119,7 +119,7 @@ def _download(packages: list[Package], cache: Path) -> None:
         available = apt.versions(packages)
         gone = [package for package in packages if package.version not in available[package.name]]
         if gone and not (any_version_accepted() and all(available.values())):
-            raise StandInsError(
+            raise EmulatorError(
                 f"pinned in {PINS.name}, but no longer in the archive:"
                 + "".join(
                     f"\n  {package.name}: expected {package.version}, "
@@ -127,7 +127,7 @@ def _download(packages: list[Package], cache: Path) -> None:
                     for package in gone
                 )
                 + "\nLook at what changed and take over the output of `python -m "
-                f"tests.native.standins pins`, or set {ANY_VERSION_VARIABLE}=1 to run with what "
+                f"hipdnn_miopen_emulator pins`, or set {ANY_VERSION_VARIABLE}=1 to run with what "
                 "the archive has."
             )
         versions = {package.name: package.version for package in packages}
@@ -136,7 +136,7 @@ def _download(packages: list[Package], cache: Path) -> None:
         for package in packages:
             found = files[package.name]
             if not any_version_accepted() and _sha256(found) != package.sha256:
-                raise StandInsError(
+                raise EmulatorError(
                     f"package {package.name} {package.version}: SHA-256 is {_sha256(found)}, "
                     f"{PINS.name} expects {package.sha256}"
                 )
@@ -152,9 +152,9 @@ class _Apt:
     def __init__(self, folder: Path) -> None:
         for tool in ("apt-get", "apt-cache", "dpkg-deb"):
             if shutil.which(tool) is None:
-                raise StandInsUnavailableError(f"{tool} is not installed: not a Debian machine")
+                raise EmulatorUnavailableError(f"{tool} is not installed: not a Debian machine")
         if not KEYRING.exists():
-            raise StandInsUnavailableError(f"{KEYRING} is missing: not a Debian machine")
+            raise EmulatorUnavailableError(f"{KEYRING} is missing: not a Debian machine")
         self.folder = folder
         self.environment = os.environ | {
             "APT_CONFIG": str(self._write_configuration()),
@@ -165,7 +165,7 @@ class _Apt:
             reason = re.findall(r"^E: (.*)$", updated.stderr, re.MULTILINE) or [
                 updated.stderr.strip()
             ]
-            raise StandInsUnavailableError(f"the package archive can't be reached: {reason[0]}")
+            raise EmulatorUnavailableError(f"the package archive can't be reached: {reason[0]}")
 
     def _write_configuration(self) -> Path:
         for name in ("state/lists/partial", "cache/archives/partial", "log", "none"):
@@ -214,7 +214,7 @@ class _Apt:
             check=False,
         )
         if check and done.returncode:
-            raise StandInsError(f"{' '.join(command)} failed: {done.stderr.strip()}")
+            raise EmulatorError(f"{' '.join(command)} failed: {done.stderr.strip()}")
         return done
 
     def versions(self, packages: list[Package]) -> dict[str, list[str]]:
@@ -261,6 +261,6 @@ def _archive_of_the_host() -> str:
     for address in deb822 + one_line:
         if "debian" in address and "security" not in address:
             return str(address)
-    raise StandInsUnavailableError(
+    raise EmulatorUnavailableError(
         f"no Debian archive in the host's apt configuration; {ARCHIVE_VARIABLE} can name one"
     )

@@ -1,6 +1,6 @@
 /* Stand-in libhiprtc: "compiles" any program to a marker that hipModuleLoadData accepts.
  *
- *   HIPRTC_STANDIN_FAIL  compiling a program whose name contains this text fails
+ *   MIOPEN_EMULATOR_FAIL_COMPILE  compiling a program whose name contains this text fails
  */
 #include "log.h"
 
@@ -34,10 +34,10 @@ int hiprtcCreateProgram(program **created, const char *source, const char *name,
 
 int hiprtcCompileProgram(program *p, int options, const char **texts) {
   (void)options, (void)texts;
-  const char *fail = getenv("HIPRTC_STANDIN_FAIL");
+  const char *fail = getenv("MIOPEN_EMULATOR_FAIL_COMPILE");
   int failing = fail && *fail && strstr(p->name, fail);
   log_line("compile %s%s", p->name, failing ? " (made to fail)" : "");
-  if (failing) p->log = "error: HIPRTC_STANDIN_FAIL names this program";
+  if (failing) p->log = "error: MIOPEN_EMULATOR_FAIL_COMPILE names this program";
   return failing ? HIPRTC_ERROR_COMPILATION : HIPRTC_SUCCESS;
 }
 

@@ -1,6 +1,6 @@
 /* What the parts of the stand-in libamdhip64 share: live objects and the virtual clock. */
-#ifndef HIP_STANDIN_H
-#define HIP_STANDIN_H
+#ifndef MIOPEN_EMULATOR_H
+#define MIOPEN_EMULATOR_H
 
 #define __HIP_PLATFORM_AMD__ 1
 #include <hip/hip_runtime_api.h>

@@ -19,25 +19,25 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.native.standins import archive
-from tests.native.standins.archive import Pins, StandInsError, StandInsUnavailableError
+from hipdnn_miopen_emulator import archive
+from hipdnn_miopen_emulator.archive import EmulatorError, EmulatorUnavailableError, Pins
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-CACHE_VARIABLE = "HIPDNN_STANDINS_CACHE"
+CACHE_VARIABLE = "MIOPEN_EMULATOR_CACHE"
 SOURCES = Path(__file__).with_name("src")
 LOADER = "ld-linux-x86-64.so.2"
 
 
 def cache_folder() -> Path:
-    """Where packages and trees are kept: outside the source tree, HIPDNN_STANDINS_CACHE wins."""
+    """Where packages and trees are kept: outside the source tree, MIOPEN_EMULATOR_CACHE wins."""
     if override := os.environ.get(CACHE_VARIABLE):
         return Path(override).absolute()
     if inside := current_tree():
         return inside.parents[1]
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "hipdnn-registry" / "standins"
+    return Path(base) / "hipdnn-registry" / "emulator"
 
 
 def build_tree(miopen: str) -> Path:
@@ -46,18 +46,18 @@ def build_tree(miopen: str) -> Path:
     A tree is named by a digest of all it is made of, so a changed source or pin makes a new one.
 
     Raises:
-        StandInsUnavailableError: This machine can't fetch or build it.
-        StandInsError: A pinned version has gone, a checksum differs, or a stand-in doesn't compile.
+        EmulatorUnavailableError: This machine can't fetch or build it.
+        EmulatorError: A pinned version has gone, a checksum differs, or a stand-in doesn't compile.
     """
     all_pins = archive.read_pins()
     if miopen not in all_pins:
-        raise StandInsError(f"no tree for MIOpen {miopen}; there are {', '.join(all_pins)}")
+        raise EmulatorError(f"no tree for MIOpen {miopen}; there are {', '.join(all_pins)}")
     if (sys.platform, platform.machine()) != ("linux", "x86_64"):
-        raise StandInsUnavailableError(
+        raise EmulatorUnavailableError(
             f"the packages are for Linux on x86-64, this is {sys.platform} on {platform.machine()}"
         )
     if shutil.which("gcc") is None:
-        raise StandInsUnavailableError("gcc is not installed; the stand-ins are written in C")
+        raise EmulatorUnavailableError("gcc is not installed; the stand-ins are written in C")
     pins = all_pins[miopen]
     cache = cache_folder()
     tree = cache / "trees" / f"miopen-{miopen}-{_digest(pins)}"
@@ -87,7 +87,7 @@ def make_python(tree: Path) -> Path:
     As Python takes ``sys.executable`` from argv[0], children started by that name (subprocess,
     multiprocessing's spawn, pytest-xdist) run inside the tree too.
     """
-    base = Path(sys._base_executable).resolve()  # type: ignore[attr-defined]  # not in typeshed
+    base = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
     digest = hashlib.sha256(f"{sys.prefix}\n{base}".encode()).hexdigest()[:12]
     environment = tree / "pythons" / digest
     executable = environment / "bin" / "python"
@@ -109,7 +109,7 @@ def make_python(tree: Path) -> Path:
     script.write_text(
         "#!/bin/sh\n"
         f'exec "{library / LOADER}" --argv0 "$0" '
-        f'--preload "{preload}${{MIOPEN_STANDIN_ASM:+{library}/kernel_source.so}}" '
+        f'--preload "{preload}${{MIOPEN_EMULATOR_ASM:+{library}/kernel_source.so}}" '
         f'--library-path "{library}" "{base}" "$@"\n'
     )
     script.chmod(0o755)
@@ -159,7 +159,7 @@ def _assemble(pins: Pins, debs: list[Path], tree: Path) -> None:
         if "not found" in line
     ]
     if missing:
-        raise StandInsError(f"libMIOpen.so.1 asks for {', '.join(missing)}, which the tree lacks")
+        raise EmulatorError(f"libMIOpen.so.1 asks for {', '.join(missing)}, which the tree lacks")
 
 
 def _compile(sonames: dict[str, str], library: Path, headers: Path) -> None:
@@ -190,5 +190,5 @@ def _gcc(soname: str, sources: list[Path], library: Path, headers: Path) -> None
 def _run(*command: str) -> str:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise StandInsError(f"{' '.join(command)} failed:\n{done.stderr or done.stdout}")
+        raise EmulatorError(f"{' '.join(command)} failed:\n{done.stderr or done.stdout}")
     return done.stdout

@@ -1,9 +1,9 @@
-"""Builds the trees and runs Python inside one of them. From the repository's root:
+"""Builds the trees and runs Python inside one of them.
 
-python -m tests.native.standins run -m pytest tests/native      the native lane
-python -m tests.native.standins --tree 3.4.0 run script.py      the older library
-python -m tests.native.standins python                          print the interpreter's path
-python -m tests.native.standins pins                            what the archive has now
+python -m hipdnn_miopen_emulator run -m pytest tests/native      the native lane
+python -m hipdnn_miopen_emulator --tree 3.4.0 run script.py      the older library
+python -m hipdnn_miopen_emulator python                          print the interpreter's path
+python -m hipdnn_miopen_emulator pins                            what the archive has now
 
 On a machine that can't build a tree ``run`` says why and succeeds; with CI=true it fails.
 """
@@ -15,14 +15,14 @@ import os
 import sys
 from typing import NoReturn
 
-from tests.native.standins import archive, build
-from tests.native.standins.archive import StandInsError, StandInsUnavailableError
+from hipdnn_miopen_emulator import archive, trees
+from hipdnn_miopen_emulator.archive import EmulatorError, EmulatorUnavailableError
 
 
 def main() -> int:
     """Runs one command and returns its exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m tests.native.standins",
+        prog="python -m hipdnn_miopen_emulator",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -34,12 +34,12 @@ def main() -> int:
         if options.action == "pins":
             print_pins(options.tree)
             return 0
-        python = build.make_python(build.build_tree(options.tree))
-    except StandInsUnavailableError as reason:
+        python = trees.make_python(trees.build_tree(options.tree))
+    except EmulatorUnavailableError as reason:
         in_ci = os.environ.get("CI") == "true"
         print(f"native lane {'FAILED' if in_ci else 'skipped'}: {reason}", file=sys.stderr)
         return 1 if in_ci else 0
-    except StandInsError as error:
+    except EmulatorError as error:
         print(f"native lane FAILED: {error}", file=sys.stderr)
         return 1
     if options.action == "run":

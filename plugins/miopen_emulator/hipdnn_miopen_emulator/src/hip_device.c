@@ -1,8 +1,8 @@
 /* Stand-in libamdhip64: devices, versions and error texts.
  *
- *   HIP_STANDIN_ARCH     architecture, as in gcnArchName (default gfx90a:sramecc+:xnack-, an MI200)
- *   HIP_STANDIN_CU       number of compute units (default 110); part of a perf-db file's name
- *   HIP_STANDIN_DEVICES  number of devices (default 1; 0 = hipErrorNoDevice)
+ *   MIOPEN_EMULATOR_ARCH     architecture, as in gcnArchName (default gfx90a:sramecc+:xnack-, an MI200)
+ *   MIOPEN_EMULATOR_CU       number of compute units (default 110); part of a perf-db file's name
+ *   MIOPEN_EMULATOR_DEVICES  number of devices (default 1; 0 = hipErrorNoDevice)
  */
 #include "hip_standin.h"
 
@@ -14,9 +14,9 @@ static const char *setting(const char *name, const char *otherwise) {
   return value && *value ? value : otherwise;
 }
 
-static const char *architecture(void) { return setting("HIP_STANDIN_ARCH", "gfx90a:sramecc+:xnack-"); }
-static int compute_units(void) { return atoi(setting("HIP_STANDIN_CU", "110")); }
-static int devices(void) { return atoi(setting("HIP_STANDIN_DEVICES", "1")); }
+static const char *architecture(void) { return setting("MIOPEN_EMULATOR_ARCH", "gfx90a:sramecc+:xnack-"); }
+static int compute_units(void) { return atoi(setting("MIOPEN_EMULATOR_CU", "110")); }
+static int devices(void) { return atoi(setting("MIOPEN_EMULATOR_DEVICES", "1")); }
 static int warp_size(void) { return strncmp(architecture(), "gfx1", 4) ? 64 : 32; }
 
 size_t device_memory_total(void) { return (size_t)64 << 30; }

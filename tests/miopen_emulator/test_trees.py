@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.native.standins import archive, build
-from tests.native.standins.archive import StandInsError, StandInsUnavailableError
+from hipdnn_miopen_emulator import archive, trees
+from hipdnn_miopen_emulator.archive import EmulatorError, EmulatorUnavailableError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +32,7 @@ def test_an_archive_that_can_not_be_reached_is_a_reason_to_skip(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(archive.ARCHIVE_VARIABLE, f"file:{tmp_path}/debian-that-is-not-there")
-    with pytest.raises(StandInsUnavailableError, match="package archive can't be reached: "):
+    with pytest.raises(EmulatorUnavailableError, match="package archive can't be reached: "):
         archive.fetch(archive.read_pins()["3.5.1"].packages, tmp_path / "cache")
 
 
@@ -40,7 +40,7 @@ def test_an_archive_that_can_not_be_reached_is_a_reason_to_skip(
 def test_a_version_that_has_gone_is_named_with_what_is_there(tmp_path: Path) -> None:
     (package,) = (p for p in archive.read_pins()["3.5.1"].packages if p.name == "zlib1g")
     gone = replace(package, version="0.1-1")
-    with pytest.raises(StandInsError) as error:
+    with pytest.raises(EmulatorError) as error:
         archive.fetch((gone,), tmp_path)
     assert re.search(r"zlib1g: expected 0\.1-1, found 1:1", str(error.value))
     assert archive.ANY_VERSION_VARIABLE in str(error.value)
@@ -49,23 +49,23 @@ def test_a_version_that_has_gone_is_named_with_what_is_there(tmp_path: Path) -> 
 @pytest.mark.slow
 def test_a_checksum_that_differs_is_a_failure(tmp_path: Path) -> None:
     (package,) = (p for p in archive.read_pins()["3.5.1"].packages if p.name == "zlib1g")
-    with pytest.raises(StandInsError, match=f"expects {'0' * 64}"):
+    with pytest.raises(EmulatorError, match=f"expects {'0' * 64}"):
         archive.fetch((replace(package, sha256="0" * 64),), tmp_path)
     assert list(tmp_path.glob("*.deb")) == []
 
 
 def test_an_unknown_tree_names_those_that_exist() -> None:
-    with pytest.raises(StandInsError, match=r"no tree for MIOpen 9\.9; there are 3\.5\.1, 3\.4\.0"):
-        build.build_tree("9.9")
+    with pytest.raises(EmulatorError, match=r"no tree for MIOpen 9\.9; there are 3\.5\.1, 3\.4\.0"):
+        trees.build_tree("9.9")
 
 
 @pytest.mark.parametrize(("ci", "returncode", "word"), [("", 0, "skipped"), ("true", 1, "FAILED")])
 def test_a_machine_that_can_not_build_skips_or_in_ci_fails(
     ci: str, returncode: int, word: str, tmp_path: Path
 ) -> None:
-    settings = {build.CACHE_VARIABLE: str(tmp_path), "PATH": "/nowhere", "CI": ci}
+    settings = {trees.CACHE_VARIABLE: str(tmp_path), "PATH": "/nowhere", "CI": ci}
     done = subprocess.run(
-        [sys.executable, "-m", "tests.native.standins", "run", "-c", "pass"],
+        [sys.executable, "-m", "hipdnn_miopen_emulator", "run", "-c", "pass"],
         env=os.environ | settings,
         capture_output=True,
         text=True,

@@ -1,4 +1,4 @@
-/* Preloaded on request only (MIOPEN_STANDIN_ASM=1).
+/* Preloaded on request only (MIOPEN_EMULATOR_ASM=1).
  *
  * Debian's "+dfsg" package leaves the assembly kernels (*.s) out of libMIOpen, while the solvers that
  * use them stay applicable and then fail. Tests switch those solvers off by MIOpen's own
