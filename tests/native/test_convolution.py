@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from ctypes import byref, c_size_t
 from dataclasses import replace
 
 import pytest
@@ -25,6 +26,7 @@ from hipdnn_miopen_provider.native import (
     TensorDescriptor,
     TuningPolicy,
     convolution,
+    library,
 )
 from hipdnn_miopen_provider.perf_db import DbKind, parse_convolution_key, read_databases
 from tests.native.observe import Observation, observe
@@ -291,6 +293,11 @@ def test_descriptors_read_back_and_refuse_nonsense() -> None:
     with TensorDescriptor(DataType.BFloat16, (2, 3, 8, 8), strides) as tensor:
         assert tensor.read() == (DataType.BFloat16, (2, 3, 8, 8), strides)
         assert tensor.nbytes == 2 * 2 * 3 * 8 * 8
+    for strides in ((192, 64, 8, 1), (192, 1, 24, 3), (1000, 100, 10, 1), (7, 5, 3, 2)):
+        with TensorDescriptor(DataType.Float, (2, 3, 8, 8), strides) as tensor:
+            counted = c_size_t()
+            library.load().call("miopenGetTensorNumBytes", tensor.raw, byref(counted))
+            assert tensor.nbytes == counted.value
     with pytest.raises(MiopenError, match="BadParm"):
         TensorDescriptor(DataType.Float, (1, 0, 4, 4))
     with pytest.raises(MiopenError, match="BadParm"):

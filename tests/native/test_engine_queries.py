@@ -82,11 +82,16 @@ NOTHING_TO_TUNE: dict[str, Callable[[], Graph]] = {
 
 
 @pytest.mark.parametrize("name", NOTHING_TO_TUNE)
-def test_no_knobs_where_there_is_nothing_to_tune(name: str, registry: EngineRegistry) -> None:
-    (info,) = registry.get_engine_configs(NOTHING_TO_TUNE[name]())
+def test_no_policy_where_there_is_nothing_to_tune(name: str, registry: EngineRegistry) -> None:
+    graph = NOTHING_TO_TUNE[name]()
+    (info,) = registry.get_engine_configs(graph)
     assert info.engine_name == ENGINE
-    assert list(info.knobs.ids) == []
-    assert not info.supports_exhaustive
+    assert list(info.knobs.ids) == [BENCHMARKING]  # as hipDNN's provider: on every graph
+    note = "global.benchmarking: libMIOpen 3.5.1 has nothing to tune here"
+    for benchmarking in (0, 1):
+        settings = {BENCHMARKING: benchmarking}
+        plan = registry.create_execution_plan_ext(graph, ENGINE, settings, strict=True)
+        assert (note in plan.notes) is (benchmarking == 1)
 
 
 def pointwise(mode: str, a: list[int], b: list[int] | None = None, io: DataType = FLOAT) -> Graph:

@@ -169,15 +169,18 @@ kept = [Handle(stream), DeviceBuffer(64), Event()]
 
 def test_a_forked_child_leaves_its_parents_objects_alone() -> None:
     before = live_objects()
-    with Handle(), DeviceBuffer(64):
-        during = live_objects()
-        child = os.fork()
-        if child == 0:  # as a forgetful program would end: through Python's exit handlers
-            try:
-                weakref.finalize._exitfunc()  # type: ignore[attr-defined]  # what atexit calls
-            finally:
-                os._exit(0 if live_objects() == during else 1)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    kept: list[Handle | DeviceBuffer] = [Handle(), DeviceBuffer(64)]
+    during = live_objects()
+    child = os.fork()
+    if child == 0:  # as a forgetful program would end: dropping what it has
+        try:
+            kept.clear()
+            weakref.finalize._exitfunc()  # type: ignore[attr-defined]  # what atexit calls
+        finally:
+            os._exit(0 if live_objects() == during else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    for owned in kept:
+        owned.close()
     assert live_objects() == before
 
 

@@ -124,9 +124,9 @@ class MiopenEngine(Engine):
     def query(self, graph: Graph) -> EngineOffer | Declined:
         """Serve what `support` can read and MIOpen has a solver for.
 
-        `global.benchmarking` and `miopen.tuning_policy` are advertised where there is something to
-        tune, the second only if the loaded libMIOpen has tuning policies;
-        `global.workspace_size_limit` on convolutions.
+        `global.benchmarking` is advertised on every graph, as hipDNN's provider does;
+        `miopen.tuning_policy` where there is something to tune, if the loaded libMIOpen has tuning
+        policies; `global.workspace_size_limit` on convolutions.
         """
         try:
             operation = self._operation(graph)
@@ -136,10 +136,7 @@ class MiopenEngine(Engine):
             return Declined(str(reason))
         except MiopenError as error:
             return Declined(f"MIOpen refuses: {error}")
-        knobs = []
-        can_tune = operation.tunable and (self._machine.has_policies or operation.exhaustive_find)
-        if can_tune:
-            knobs.append(benchmarking_knob())
+        knobs = [benchmarking_knob()]
         if operation.has_workspace_limit:
             knobs.append(workspace_size_limit_knob(need.least, need.normal))
         if operation.tunable and self._machine.has_policies:
@@ -163,10 +160,15 @@ class MiopenEngine(Engine):
                 settings[BENCHMARKING_KNOB].value == 1,
             )
             policy, note = resolved.policy, f"tuning policy: {resolved}"
-        elif BENCHMARKING_KNOB in settings:  # a libMIOpen without policies has this way to tune
-            exhaustive = settings[BENCHMARKING_KNOB].value == 1
-            doing = "exhaustiveSearch" if exhaustive else "no search"
-            note = f"tuning: {doing}; libMIOpen {self._machine.version} has no tuning policies"
+        else:
+            benchmarking = settings[BENCHMARKING_KNOB].value == 1
+            if self._operation(graph).exhaustive_find:  # a libMIOpen without policies tunes so
+                exhaustive = benchmarking
+                doing = "exhaustiveSearch" if exhaustive else "no search"
+                note = f"tuning: {doing}; libMIOpen {self._machine.version} has no tuning policies"
+            elif benchmarking:
+                version = self._machine.version
+                note = f"{BENCHMARKING_KNOB}: libMIOpen {version} has nothing to tune here"
         how = OBEDIENCE[policy]
         ordinal = hip.current_device()
         properties = device(ordinal)

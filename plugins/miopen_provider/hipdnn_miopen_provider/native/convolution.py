@@ -64,21 +64,19 @@ class ConvolutionProblem:
     convolution: ConvolutionDescriptor
 
     def __post_init__(self) -> None:
-        tensors = {"x": self.x.read(), "w": self.w.read(), "y": self.y.read()}
-        types = {name: dtype.name for name, (dtype, _, _) in tensors.items()}
-        if len(set(types.values())) != 1:
+        x, w, y = self.x, self.w, self.y
+        if not x.dtype == w.dtype == y.dtype:
+            types = {"x": x.dtype.name, "w": w.dtype.name, "y": y.dtype.name}
             raise ValueError(f"x, w and y of one convolution have one data type, got {types}")
-        ranks = {name: len(dims) for name, (_, dims, _) in tensors.items()}
-        if len(set(ranks.values())) != 1:
+        if not len(x.dims) == len(w.dims) == len(y.dims):
+            ranks = {"x": len(x.dims), "w": len(w.dims), "y": len(y.dims)}
             raise ValueError(f"x, w and y of one convolution have one rank, got {ranks}")
         try:
-            expected = self.convolution.output_dims(self.x, self.w)
+            expected = self.convolution.output_dims(x, w)
         except MiopenError as error:
-            raise ValueError(
-                f"x {tensors['x'][1]} and w {tensors['w'][1]} don't go together: {error}"
-            ) from error
-        if tensors["y"][1] != expected:
-            raise ValueError(f"y has dims {tensors['y'][1]}, but x and w give {expected}")
+            raise ValueError(f"x {x.dims} and w {w.dims} don't go together: {error}") from error
+        if y.dims != expected:
+            raise ValueError(f"y has dims {y.dims}, but x and w give {expected}")
 
     def check_sizes(self, buffers: ConvolutionBuffers) -> None:
         """Raises ValueError if a buffer is smaller than its tensor."""

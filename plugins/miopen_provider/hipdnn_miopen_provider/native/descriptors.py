@@ -6,8 +6,7 @@ attributes: MIOpen crashes on a descriptor that was created and never set, so th
 
 from __future__ import annotations
 
-from ctypes import byref, c_int, c_size_t
-from functools import cached_property
+from ctypes import byref, c_int
 from typing import TYPE_CHECKING
 
 from hipdnn_miopen_provider.native import library
@@ -43,6 +42,11 @@ class TensorDescriptor(Owned[TensorDescriptorT]):
         dims: Sizes in logical order (N, C, [D,] H, W), whatever the layout.
         strides: Distances in elements; None is packed in logical order.
 
+    Attributes:
+        dtype: Type of the elements.
+        dims: Sizes.
+        strides: Distances.
+
     Raises:
         MiopenError: MIOpen refused them.
         ValueError: ``strides`` and ``dims`` differ in length.
@@ -64,14 +68,15 @@ class TensorDescriptor(Owned[TensorDescriptorT]):
         except BaseException:
             self.close()
             raise
+        self.dtype, self.dims, self.strides = dtype, tuple(dims), tuple(strides)
 
     @classmethod
     def for_batchnorm(cls, x: TensorDescriptor, mode: BatchNormMode) -> TensorDescriptor:
         """What MIOpen derives for scale, bias and statistics of a batchnorm of ``x``."""
-        dtype, dims, _ = x.read()
-        derived = cls(dtype, dims)
+        derived = cls(x.dtype, x.dims)
         try:
             library.load().call("miopenDeriveBNTensorDescriptor", derived.raw, x.raw, mode)
+            derived.dtype, derived.dims, derived.strides = derived.read()
         except BaseException:
             derived.close()
             raise
@@ -86,12 +91,11 @@ class TensorDescriptor(Owned[TensorDescriptorT]):
         miopen.call("miopenGetTensorDescriptor", self.raw, byref(dtype), dims, strides)
         return DataType(dtype.value), tuple(dims), tuple(strides)
 
-    @cached_property
+    @property
     def nbytes(self) -> int:
         """Bytes from the first element to the end of the last, as MIOpen counts them."""
-        size = c_size_t()
-        library.load().call("miopenGetTensorNumBytes", self.raw, byref(size))
-        return size.value
+        steps = zip(self.dims, self.strides, strict=True)
+        return (1 + sum([(size - 1) * stride for size, stride in steps])) * self.dtype.itemsize
 
 
 class ConvolutionDescriptor(Owned[ConvolutionDescriptorT]):
@@ -166,7 +170,7 @@ class ConvolutionDescriptor(Owned[ConvolutionDescriptorT]):
         Raises:
             MiopenError: x and w don't agree.
         """
-        rank = len(x.read()[1])
+        rank = len(x.dims)
         count, dims = c_int(rank), (c_int * rank)()
         library.load().call(
             "miopenGetConvolutionNdForwardOutputDim", self.raw, x.raw, w.raw, byref(count), dims

@@ -151,6 +151,9 @@ def current_device() -> int:
 def on_device(ordinal: int) -> Iterator[None]:
     """Makes ``ordinal`` the calling thread's device within the block, and restores the old one."""
     before = current_device()
+    if before == ordinal:  # as nearly always: two calls spared
+        yield
+        return
     call("hipSetDevice", ordinal)
     try:
         yield

@@ -89,6 +89,7 @@ class MiopenLibrary:
         self.source = source
         self._library = library
         self._functions: dict[str, Any] = {}
+        self._unchecked: dict[str, Any] = {}
         missing = []
         for symbol, arguments in PROTOTYPES.items():
             try:
@@ -148,8 +149,11 @@ class MiopenLibrary:
         self.require(name)
         if checked:
             return self._functions[name]
-        function = self._library[name]  # by item: a new object, without the prototype
-        function.restype = ctypes.c_int
+        function = self._unchecked.get(name)
+        if function is None:
+            function = self._library[name]  # by item: a new object, without the prototype
+            function.restype = ctypes.c_int
+            self._unchecked[name] = function
         return function
 
     def prepare(self, name: str, *arguments: Any) -> PreparedCall:

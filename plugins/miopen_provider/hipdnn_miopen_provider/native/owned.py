@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
-import weakref
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from hipdnn_miopen_provider.native.errors import ClosedError
@@ -22,16 +22,14 @@ class Owned(Generic[Raw]):
     ``close()`` (or leaving a ``with`` block) releases it; closing twice does nothing. An object
     that is collected without having been closed is released too, with a ResourceWarning, as a
     Python file is: a safety net, not a way to work, since device memory does not make the
-    collector run.
+    collector run. What is still open when the process ends goes with the process.
     """
 
     def __init__(self, raw: Raw, release: Callable[[Raw], None]) -> None:
         self._raw: Raw | None = raw
         self._release = release
-        # must not refer to self, or it would never be collected
-        self._safety_net = weakref.finalize(
-            self, _release_forgotten, type(self).__name__, raw, release, os.getpid()
-        )
+        self._creator = os.getpid()
+        self._unreleased = [raw]
 
     @property
     def raw(self) -> Raw:
@@ -56,10 +54,12 @@ class Owned(Generic[Raw]):
         Raises:
             NativeError: The library refused to release it.
         """
-        armed = self._safety_net.detach()  # atomic: one caller gets it
-        if armed is not None:
-            raw, self._raw = self.raw, None
-            self._release(raw)
+        try:
+            raw = self._unreleased.pop()  # atomic: one caller gets it
+        except IndexError:
+            return
+        self._raw = None
+        self._release(raw)
 
     def __enter__(self) -> Self:
         return self
@@ -72,11 +72,13 @@ class Owned(Generic[Raw]):
     ) -> None:
         self.close()
 
-
-def _release_forgotten(name: str, raw: Raw, release: Callable[[Raw], None], creator: int) -> None:
-    if os.getpid() != creator:  # a forked child must not touch its parent's device objects
-        return
-    try:
-        warnings.warn(f"{name} was not closed", ResourceWarning, stacklevel=2)
-    finally:  # where warnings are errors the object is released all the same
-        release(raw)
+    def __del__(self) -> None:
+        # no list: what should have been owned was never made
+        if not getattr(self, "_unreleased", None) or sys.is_finalizing():
+            return
+        if os.getpid() != self._creator:  # a forked child must not touch its parent's objects
+            return
+        try:
+            warnings.warn(f"{type(self).__name__} was not closed", ResourceWarning, stacklevel=2)
+        finally:  # where warnings are errors the object is released all the same
+            self.close()
