@@ -17,7 +17,7 @@ from .knobs import BENCHMARKING_KNOB, Knob, KnobList
 from .provider import BehaviorNote, BufferKind, Declined, EffectiveSetting
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Hashable, Mapping
 
     from .graph import Graph
 
@@ -87,13 +87,17 @@ class Answers:
     """Asks engines, and remembers what they said."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[str, str], EngineAnswer] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str, Hashable], EngineAnswer] = OrderedDict()
         self._lock = threading.Lock()
 
     def of(self, engine: RegisteredEngine, graph: Graph) -> EngineAnswer:
         """Return an engine's answer to a graph."""
-        key = (engine.name, graph.content_key.digest)
-        answer = self._known.get(key)
+        digest = graph.content_key.digest
+        try:
+            key = (engine.name, digest, engine.engine.query_scope())
+            answer = self._known.get(key)
+        except CODE_ERRORS as error:
+            return _defect(engine, error)
         if answer is None:
             log.write_graph(graph)
             answer = _ask(engine, graph)
@@ -111,12 +115,8 @@ def _ask(engine: RegisteredEngine, graph: Graph) -> EngineAnswer:
             return EngineAnswer(engine, reason=answer.reason)
         knobs, defects = sound_knobs(answer.knobs, engine.info.namespace)
         notes = tuple(BehaviorNote(note) for note in answer.behavior_notes)
-    except CODE_ERRORS as error:  # one engine's defect must not hide the others
-        reason = f"defect of engine {engine.name}: {type(error).__name__}: {error}"
-        if isinstance(error, EngineDefectError):
-            reason = f"defect of {error}"
-        _log.error("%s", reason)
-        return EngineAnswer(engine, reason=reason, exception=error)
+    except CODE_ERRORS as error:
+        return _defect(engine, error)
     for defect in defects:
         _log.error("defect of engine %s: %s", engine.name, defect)
     info = EngineConfigInfo(
@@ -134,6 +134,15 @@ def _ask(engine: RegisteredEngine, graph: Graph) -> EngineAnswer:
         deprecated_knobs=tuple(knob for knob in knobs if knob.deprecated),
     )
     return EngineAnswer(engine, info)
+
+
+def _defect(engine: RegisteredEngine, error: BaseException) -> EngineAnswer:
+    """An answer that keeps one engine's defect from hiding the others."""
+    reason = f"defect of engine {engine.name}: {type(error).__name__}: {error}"
+    if isinstance(error, EngineDefectError):
+        reason = f"defect of {error}"
+    _log.error("%s", reason)
+    return EngineAnswer(engine, reason=reason, exception=error)
 
 
 @dataclass(frozen=True, slots=True)

@@ -232,8 +232,17 @@ class Engine(ABC):
     def query(self, graph: Graph) -> EngineOffer | Declined:
         """Say whether the engine serves a validated graph, and how.
 
-        Must be quick, pure and thread-safe: answers are remembered by the graph's content.
+        Must be quick, pure and thread-safe: answers are remembered by the graph's content and
+        `query_scope`.
         """
+
+    def query_scope(self) -> Hashable:
+        """Return what the answer to a graph depends on beside the graph, as it is now.
+
+        For an engine whose answers differ between devices, the current device. Asked at every
+        request, so it must be as quick as reading a variable.
+        """
+        return None
 
     def resolve(
         self,

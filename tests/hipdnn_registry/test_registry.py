@@ -73,6 +73,27 @@ def test_an_answer_is_asked_for_once_for_equal_graphs(
     assert engine.queries == 1
 
 
+def test_an_engine_whose_answers_differ_between_devices_is_asked_for_each() -> None:
+    class DeviceEngine(ReluEngine):
+        device: Any = 0
+
+        def query_scope(self) -> Any:
+            return self.device
+
+        def query(self, graph: Graph) -> EngineOffer | Declined:
+            return Declined(f"device {self.device} can't")
+
+    engine = DeviceEngine()
+    registry = EngineRegistry([AcmeProvider(engine)], entry_points=False)
+    for device in (0, 1, 0):
+        engine.device = device
+        with pytest.raises(UnsupportedGraphError, match=f"device {device} can't"):
+            registry.get_engine_config(relu_graph(), "ACME_RELU")
+    engine.device = []
+    with pytest.raises(EngineDefectError, match="ACME_RELU.*unhashable"):
+        registry.get_engine_config(relu_graph(), "ACME_RELU")
+
+
 def test_a_knob_against_the_rules_is_a_defect_that_hides_no_other(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
