@@ -13,6 +13,7 @@ import argparse
 import ctypes
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
 DRIVER = "/dev/kfd"
 """Where AMD's kernel driver is, so an AMD GPU can be used."""
 
-X, W, Y = (16, 64, 28, 28), (64, 64, 3, 3), (16, 64, 28, 28)
+X, W = (16, 64, 28, 28), (64, 64, 3, 3)
+Dims = tuple[int, ...]
+POLICY = "miopen.tuning_policy"
 _FLOAT, _CONVOLUTION, _NORMAL = 1, 0, 1
 _NONE, _SEARCH_DB_UPDATE = 1, 4
 _ONE, _ZERO = byref(c_float(1)), byref(c_float(0))
@@ -80,11 +83,11 @@ class Bare:
             assert self.hip.hipFree(pointer) == 0
 
     @contextmanager
-    def plan(self, policy: int) -> Iterator[tuple[Any, ...]]:
+    def plan(self, policy: int, dims: Dims = X) -> Iterator[tuple[Any, ...]]:
         """Find under a policy, on a handle of its own; yield the arguments of the run."""
         handle, convolution = c_void_p(), c_void_p()
         self.call("miopenCreateWithStream", byref(handle), None)
-        x, w, y = (self.tensor(dims) for dims in (X, W, Y))
+        x, w, y = self.tensor(dims), self.tensor(W), self.tensor(dims)
         self.call("miopenCreateConvolutionDescriptor", byref(convolution))
         pair = c_int * 2
         geometry = (2, pair(1, 1), pair(1, 1), pair(1, 1), _CONVOLUTION)
@@ -97,9 +100,9 @@ class Bare:
             *(handle, w, x, convolution, y, byref(size)),
         )
         with (
-            self.memory(nbytes(X)) as x_data,
+            self.memory(nbytes(dims)) as x_data,
             self.memory(nbytes(W)) as w_data,
-            self.memory(nbytes(Y)) as y_data,
+            self.memory(nbytes(dims)) as y_data,
             self.memory(size.value) as workspace,
         ):
             self.call("miopenSetTuningPolicy", handle, policy)
@@ -116,16 +119,16 @@ class Bare:
         self.call("miopenDestroy", handle)
 
 
-def nbytes(dims: tuple[int, ...]) -> int:
+def nbytes(dims: Dims) -> int:
     """Return the bytes of a packed float tensor."""
     n, c, h, w = dims
     return 4 * n * c * h * w
 
 
-def convolution() -> Graph:
+def convolution(dims: Dims = X) -> Graph:
     """Return the same convolution as a graph."""
     graph = Graph("conv", io_data_type=DataType.FLOAT, compute_data_type=DataType.FLOAT)
-    x, w = graph.tensor(dims=X, name="x"), graph.tensor(dims=W, name="w")
+    x, w = graph.tensor(dims=dims, name="x"), graph.tensor(dims=W, name="w")
     graph.conv_fprop(x, w, padding=1).set_output().set_name("y")
     return graph.validate()
 
@@ -148,7 +151,7 @@ def _in_turns(
 
 def _building_figure(bare: Bare, policy: int, what: str, rounds: int) -> Figure:
     registry, graph = EngineRegistry(allow=["miopen"], plan_cache_size=0), convolution()
-    settings = {"miopen.tuning_policy": policy}
+    settings = {POLICY: policy}
 
     def by_hand() -> None:
         with bare.plan(policy):
@@ -169,6 +172,32 @@ def _building_figure(bare: Bare, policy: int, what: str, rounds: int) -> Figure:
     )
 
 
+def _first_building_figure(bare: Bare, rounds: int) -> Figure:
+    """Each problem is new to MIOpen, so that it compiles and measures. Both sides take turns."""
+    registry = EngineRegistry(allow=["miopen"], plan_cache_size=0)
+    times: tuple[list[float], list[float]] = ([], [])
+    for round_ in range(4 * rounds):
+        side = (round_ + round_ // 2) % 2  # 0 1 1 0: neither side gets all the even widths
+        dims = (*X[:3], X[3] + 1 + round_)
+        graph = convolution(dims)
+        registry.get_engine_config(graph, "MIOPEN_ENGINE")
+        start = time.process_time()
+        if side:
+            registry.create_execution_plan_ext(graph, "MIOPEN_ENGINE", {POLICY: _NONE})
+        else:
+            with bare.plan(_NONE, dims):
+                pass
+        times[side].append((time.process_time() - start) * 1e3)
+    plain, ours = (statistics.median(measured) for measured in times)
+    return Figure(
+        "building a plan, policy None, problem new to MIOpen",
+        ours / plain,
+        "x",
+        1.05,
+        detail=f"{ours:.1f} ms, bare calls {plain:.1f} ms",
+    )
+
+
 def _execution_figures(bare: Bare, repeat: int) -> list[Figure]:
     registry = EngineRegistry(allow=["miopen"])
     plan = registry.create_execution_plan_ext(convolution(), "MIOPEN_ENGINE")
@@ -186,7 +215,7 @@ def _execution_figures(bare: Bare, repeat: int) -> list[Figure]:
     with (
         memory.allocate(nbytes(X)) as x,
         memory.allocate(nbytes(W)) as w,
-        memory.allocate(nbytes(Y)) as y,
+        memory.allocate(nbytes(X)) as y,
         memory.allocate(max(plan.workspace_size, 1)) as workspace,
         bare.plan(_NONE) as (handle, x_desc, w_desc, conv, algorithm, y_desc, need),
     ):
@@ -228,6 +257,7 @@ def miopen_figures(repeat: int) -> list[Figure]:
     """
     bare = Bare()
     return [
+        _first_building_figure(bare, 3 + repeat),
         _building_figure(bare, _NONE, "policy None, problem in the find-db", 20 * repeat),
         _building_figure(bare, _SEARCH_DB_UPDATE, "policy SearchDbUpdate", 3 + repeat),
         *_execution_figures(bare, repeat),
