@@ -172,6 +172,11 @@ class Graph(Operations):
         return self._settings.get("preferred_engine_id")
 
     @property
+    def is_override_shape_enabled(self) -> bool:
+        """Whether the graph may be given other shapes when it is executed."""
+        return bool(self._settings.get("is_override_shape_enabled", False))
+
+    @property
     def nodes(self) -> tuple[Node, ...]:
         """The nodes in topological order."""
         return tuple(wiring.node for wiring in self._closed[1].wirings)

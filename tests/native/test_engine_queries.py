@@ -287,6 +287,10 @@ DECLINED: dict[str, tuple[Callable[[], Graph], str]] = {
         lambda: channels_last(batchnorm_graph(per_activation=True)),
         "per-activation batchnorm is served for NCHW only",
     ),
+    "other shapes later": (
+        lambda: Graph.from_json(conv_graph().to_dict() | {"is_override_shape_enabled": True}),
+        "may be given other shapes later",
+    ),
     "another operation": (
         lambda: pointwise("gelu_fwd", [2, 8, 4, 5]),
         "operation 'gelu_fwd' is not served; MIOpen's engines take add, relu_fwd",

@@ -92,7 +92,7 @@ def _kind(wiring: Wiring) -> str:
 
 def _check_graph(graph: Graph) -> None:
     """Check what holds for every graph: its types, its constants, where its tensors live."""
-    if graph.to_dict().get("is_override_shape_enabled"):
+    if graph.is_override_shape_enabled:
         raise Unsupported("the graph may be given other shapes later, and MIOpen's plans are fixed")
     for wiring in graph.structure.wirings:
         node = wiring.node

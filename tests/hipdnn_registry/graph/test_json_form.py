@@ -104,3 +104,10 @@ def test_both_spellings_of_max_and_min(spelling: str, mode: str) -> None:
     node = Graph.from_json(form).nodes[1]
     assert isinstance(node, PointwiseNode)
     assert node.inputs.operation == mode
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_whether_shapes_may_be_overridden(enabled: bool) -> None:
+    form = conv_graph().to_dict() | {"is_override_shape_enabled": enabled}
+    assert Graph.from_json(form).is_override_shape_enabled is enabled
+    assert conv_graph().is_override_shape_enabled is False
