@@ -23,8 +23,11 @@ from hipdnn_miopen_provider.progress import reported
 from hipdnn_miopen_provider.support import operation_of
 from hipdnn_miopen_provider.tensors import Unsupported
 from hipdnn_miopen_provider.tuning import (
+    FIND_MODE_KNOB,
     OBEDIENCE,
     TUNING_POLICY_KNOB,
+    find_mode_knob,
+    find_mode_under,
     resolve_tuning_policy,
     tuning_policy_knob,
 )
@@ -126,7 +129,7 @@ class MiopenEngine(Engine):
 
         `global.benchmarking` and `miopen.tuning_policy` are advertised where there is something to
         tune, the second only if the loaded libMIOpen has tuning policies;
-        `global.workspace_size_limit` on convolutions.
+        `global.workspace_size_limit` on convolutions, and `miopen.find_mode` on plain ones.
         """
         try:
             operation = self._operation(graph)
@@ -144,6 +147,8 @@ class MiopenEngine(Engine):
             knobs.append(workspace_size_limit_knob(need.least, need.normal))
         if operation.tunable and self._machine.has_policies:
             knobs.append(tuning_policy_knob())
+        if operation.has_find_mode:
+            knobs.append(find_mode_knob())
         return EngineOffer(
             knobs,
             workspace_size=need.normal,
@@ -168,11 +173,15 @@ class MiopenEngine(Engine):
             doing = "exhaustiveSearch" if exhaustive else "no search"
             note = f"tuning: {doing}; libMIOpen {self._machine.version} has no tuning policies"
         how = OBEDIENCE[policy]
+        find_mode = FindMode.Normal if exhaustive else how.find_mode
+        if FIND_MODE_KNOB in settings:
+            asked = cast("int", settings[FIND_MODE_KNOB].value)
+            find_mode = find_mode_under(policy, find_mode, asked)
         ordinal = hip.current_device()
         properties = device(ordinal)
         token = PlanToken(
             policy=policy if self._machine.has_policies else None,
-            find_mode=FindMode.Normal if exhaustive else how.find_mode,
+            find_mode=find_mode,
             exhaustive=exhaustive or how.exhaustive,
             miopen=(self._machine.version, self._machine.library_path),
             ordinal=ordinal,
