@@ -157,7 +157,8 @@ class ExecutionPlan:
 
         Raises:
             VariantPackError: A buffer is missing, extra, of the wrong shape, dtype or strides,
-                read-only, or overlaps one that the plan writes.
+                read-only, or overlaps one that the plan writes. Engines that can update the
+                running statistics of a batchnorm in place take one buffer for both sides of them.
             WorkspaceError: The workspace is too small (names both numbers), or overlaps a buffer.
             InvalidInputError: The stream is no handle.
             ExecutionError: The engine failed.
@@ -232,7 +233,8 @@ class ExecutionPlan:
         uid_map = (
             None if own == self._shared.uids else dict(zip(own, self._shared.uids, strict=True))
         )
-        return VariantPackChecker(self.graph, self._compiled.buffer_kind, uid_map)
+        compiled = self._compiled
+        return VariantPackChecker(self.graph, compiled.buffer_kind, uid_map, compiled.in_place)
 
     def __repr__(self) -> str:
         dropped = f", dropped {[str(k) for k in self.dropped_knobs]}" if self.dropped_knobs else ""

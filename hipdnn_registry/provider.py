@@ -187,12 +187,15 @@ class CompiledPlan(ABC):
         buffer_kind: What the buffers are.
         device_memory: Access to the device's memory, if `buffer_kind` is `DEVICE`.
         notes: Sentences about how the plan came about, for people.
+        in_place: Pairs of a written and a read tensor, by uid, that may be one and the same
+            buffer. Every other overlap of a written buffer is refused.
     """
 
     workspace_size: int = 0
     buffer_kind: ClassVar[BufferKind] = BufferKind.HOST
     device_memory: DeviceMemory | None = None
     notes: tuple[str, ...] = ()
+    in_place: tuple[tuple[int, int], ...] = ()
 
     @abstractmethod
     def execute(

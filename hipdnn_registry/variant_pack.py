@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -155,9 +155,16 @@ class VariantPackChecker:
         graph: The graph of the request.
         kind: What the plan takes.
         uid_map: Uid in the graph to uid in the plan, where they differ.
+        in_place: Written and read tensors, by the plan's uids, that may be the same buffer.
     """
 
-    def __init__(self, graph: Graph, kind: BufferKind, uid_map: Mapping[int, int] | None) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        kind: BufferKind,
+        uid_map: Mapping[int, int] | None,
+        in_place: Iterable[tuple[int, int]] = (),
+    ) -> None:
         self._graph = graph
         self._specs = {t.uid: _spec(t, graph) for t in graph.io_tensors if t.uid is not None}
         self._target = {uid: uid_map[uid] if uid_map else uid for uid in self._specs}
@@ -169,6 +176,7 @@ class VariantPackChecker:
                 if not shared:
                     self._by_key[tensor.name] = self._specs[tensor.uid]
         self._on_host = kind is BufferKind.HOST
+        self._in_place = frozenset(in_place)
         self._span = {self._target[uid]: spec.span for uid, spec in self._specs.items()}
         written = [uid for uid, spec in self._specs.items() if spec.written]
         self._apart = [
@@ -215,11 +223,15 @@ class VariantPackChecker:
             for first, second in self._apart:
                 one, other = buffers[first], buffers[second]
                 if np.may_share_memory(one, other) and _share_memory(one, other):
-                    self._overlapping(first, second)
+                    same = one.ctypes.data == other.ctypes.data
+                    if not same or (first, second) not in self._in_place:
+                        self._overlapping(first, second)
         else:
             for first, second in self._apart:
                 begin, start = buffers[first], buffers[second]
                 if begin < start + self._span[second] and start < begin + self._span[first]:
+                    if begin == start and (first, second) in self._in_place:
+                        continue
                     one, other = self._spec_of(first), self._spec_of(second)
                     if _share_memory(one.placed_at(begin), other.placed_at(start)):
                         self._overlapping(first, second)

@@ -22,6 +22,7 @@ from hipdnn_registry import (
     KnobError,
     NoEngineError,
     TensorAttributes,
+    VariantPackError,
     graph_from_driver_command,
 )
 from tests.graphs import batchnorm_graph, conv_graph, fused_graph, new_graph, relu_graph
@@ -390,3 +391,24 @@ def test_operations_that_are_only_stored_are_declined(registry: EngineRegistry) 
 def test_the_fast_engine_comes_first(registry: EngineRegistry) -> None:
     for graph in (conv_graph(), relu_graph(), batchnorm_graph()):
         assert [info.engine_name for info in registry.get_engine_configs(graph)] == list(ENGINES)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_running_statistics_may_be_updated_in_place(registry: EngineRegistry, engine: str) -> None:
+    graph = batchnorm_graph()
+    plan = registry.create_execution_plan_ext(graph, engine)
+    apart = {graph.tensors[uid].name: array for uid, array in buffers_for(graph).items()}
+    in_place = {name: array.copy() for name, array in apart.items()}
+    plan.execute(apart)
+    for name in ("mean", "variance"):
+        in_place[f"next_{name}"] = in_place[f"prev_{name}"]
+    plan.execute(in_place)
+    for name, expected in apart.items():
+        if not name.startswith("prev"):
+            np.testing.assert_array_equal(in_place[name], expected, err_msg=name)
+    with pytest.raises(VariantPackError, match="next_mean.*overlaps.*_variance"):
+        plan.execute(in_place | {"next_mean": in_place["prev_variance"]})
+    shifted = np.zeros(4, np.float32)
+    windows = (shifted[:3].reshape(1, 3, 1, 1), shifted[1:].reshape(1, 3, 1, 1))
+    with pytest.raises(VariantPackError, match="next_mean.*overlaps.*prev_mean"):
+        plan.execute(in_place | dict(zip(("prev_mean", "next_mean"), windows, strict=True)))

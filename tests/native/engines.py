@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 ENGINE, DETERMINISTIC = "MIOPEN_ENGINE", "MIOPEN_ENGINE_DETERMINISTIC"
 POLICY, BENCHMARKING = "miopen.tuning_policy", "global.benchmarking"
 LIMIT = "global.workspace_size_limit"
+FIND_MODE = "miopen.find_mode"
 FLOAT, HALF, BFLOAT16 = DataType.FLOAT, DataType.HALF, DataType.BFLOAT16
 
 

@@ -88,6 +88,20 @@ def test_running_statistics_are_handed_over(
             np.testing.assert_array_equal(found, content[source], err_msg=tensor.name)
 
 
+def test_running_statistics_may_be_one_buffer(registry: EngineRegistry) -> None:
+    plan = registry.create_execution_plan_ext(batchnorm_graph((2, 3, 4, 6)), ENGINE)
+    by_name = {t.name: t.uid for t in plan.graph.io_tensors}
+    with buffers_for(plan) as buffers, observe() as seen:
+        for name in ("mean", "variance"):
+            buffers[by_name[f"next_{name}"]] = buffers[by_name[f"prev_{name}"]]
+        plan.execute(buffers)
+        plan.bind(buffers)()
+        buffers[by_name["next_mean"]] = buffers[by_name["prev_variance"]]
+        with pytest.raises(VariantPackError, match="next_mean.*overlaps.*_variance"):
+            plan.execute(buffers)
+    assert seen.launches == 2
+
+
 def test_nothing_beside_the_tensors_is_touched(registry: EngineRegistry) -> None:
     plan = registry.create_execution_plan_ext(batchnorm_graph((2, 3, 4, 6)), ENGINE)
     assert plan.device_memory is not None

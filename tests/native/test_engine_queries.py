@@ -21,6 +21,7 @@ from tests.native.engines import (
     BFLOAT16,
     DETERMINISTIC,
     ENGINE,
+    FIND_MODE,
     FLOAT,
     HALF,
     LIMIT,
@@ -67,6 +68,8 @@ def test_knobs_where_there_is_something_to_tune(operation: str, registry: Engine
     assert [i.engine_name for i in infos] == [ENGINE] + [DETERMINISTIC] * (not is_batchnorm)
     for info in infos:
         expected = [BENCHMARKING, *([] if is_batchnorm else [LIMIT]), POLICY]
+        if operation in {"forward", "backward data", "backward weights"}:
+            expected.append(FIND_MODE)
         assert list(info.knobs.ids) == expected
         assert info.knobs[POLICY].default_value == 0
         assert not info.defects

@@ -19,7 +19,8 @@ def test_tuning_policy(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     convolution, batchnorm = done.stdout.split("bnorm_train: ")
     assert convolution.startswith(
-        "conv_fwd: knobs global.benchmarking, global.workspace_size_limit, miopen.tuning_policy\n"
+        "conv_fwd: knobs global.benchmarking, global.workspace_size_limit, miopen.tuning_policy, "
+        "miopen.find_mode\n"
     )
     for text in (convolution, batchnorm):
         changes = [line.split(": ")[1] for line in text.splitlines() if "user perf-db" in line]

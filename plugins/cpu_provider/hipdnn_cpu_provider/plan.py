@@ -12,7 +12,7 @@ from hipdnn_registry import CompiledPlan
 from .kernels.arena import Arena, workspace_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from hipdnn_registry import Graph
 
@@ -47,6 +47,7 @@ class CpuPlan(CompiledPlan):
     ) -> None:
         self.notes = notes
         self.workspace_size = workspace_bytes(storage.size + scratch_size)
+        self.in_place = tuple(_running_statistics(graph))
         self._steps = tuple(steps)
         self._storage = storage
         self._scratch_size = scratch_size
@@ -106,6 +107,15 @@ class CpuPlan(CompiledPlan):
         for uid, place in self._storage.places.items():
             arrays[uid] = place.view(virtual)
         return arrays, arena.take((self._scratch_size,), byte)
+
+
+def _running_statistics(graph: Graph) -> Iterator[tuple[int, int]]:
+    """The next and the previous ones: the kernels read them before they write."""
+    for wiring in graph.structure.wirings:
+        uids = dict((*wiring.input_uids, *wiring.output_uids))
+        for name in ("running_mean", "running_variance"):
+            if f"next_{name}" in uids:
+                yield uids[f"next_{name}"], uids[f"prev_{name}"]
 
 
 _NOTHING = np.empty(0, np.uint8)

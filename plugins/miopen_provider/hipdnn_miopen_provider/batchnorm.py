@@ -172,6 +172,15 @@ class BatchNormTraining(BatchNorm):
         """Spatial mode has solvers to tune."""
         return self.mode is BatchNormMode.Spatial
 
+    @property
+    def in_place(self) -> tuple[tuple[int, int], ...]:
+        """The running statistics, which MIOpen's call updates in place."""
+        return tuple(
+            (self.ports[f"next_{name}"], self.ports[f"prev_{name}"])
+            for name in ("running_mean", "running_variance")
+            if f"next_{name}" in self.ports
+        )
+
     def _prepare(self, call: _Call) -> _Enqueue:
         run = batchnorm.TrainingRunner(
             call.handle,

@@ -59,7 +59,9 @@ def build_plan(
     told += [f"workspace: {launcher.workspace_size} bytes", *compilation.notes]
     if changes:
         told.append(changes)
-    return MiopenPlan(launcher, operation.sizes, kept, ordinal, tuple(told))
+    plan = MiopenPlan(launcher, operation.sizes, kept, ordinal, tuple(told))
+    plan.in_place = operation.in_place
+    return plan
 
 
 def _solvers(operation: Operation, compilation: Compilation) -> Iterator[str]:

@@ -79,6 +79,7 @@ class Convolution(Operation):
     geometry: Geometry
     name: ClassVar[str] = "convolution"
     has_workspace_limit: ClassVar[bool] = True
+    has_find_mode: ClassVar[bool] = True
     exhaustive_find: ClassVar[bool] = True
 
     @property

@@ -24,8 +24,11 @@ from hipdnn_miopen_provider.progress import reported
 from hipdnn_miopen_provider.support import operation_of
 from hipdnn_miopen_provider.tensors import Unsupported
 from hipdnn_miopen_provider.tuning import (
+    FIND_MODE_KNOB,
     OBEDIENCE,
     TUNING_POLICY_KNOB,
+    find_mode_knob,
+    find_mode_under,
     resolve_tuning_policy,
     tuning_policy_knob,
 )
@@ -127,7 +130,8 @@ class MiopenEngine(Engine):
 
         `global.benchmarking` is advertised on every graph, as hipDNN's provider does;
         `miopen.tuning_policy` where there is something to tune, if the loaded libMIOpen has tuning
-        policies; `global.workspace_size_limit` on convolutions.
+        policies; `global.workspace_size_limit` on convolutions, and `miopen.find_mode` on plain
+        ones.
         """
         try:
             operation = self._operation(graph)
@@ -142,6 +146,8 @@ class MiopenEngine(Engine):
             knobs.append(workspace_size_limit_knob(need.least, need.normal))
         if operation.tunable and self._machine.has_policies:
             knobs.append(tuning_policy_knob())
+        if operation.has_find_mode:
+            knobs.append(find_mode_knob())
         return EngineOffer(
             knobs,
             workspace_size=need.normal,
@@ -175,11 +181,15 @@ class MiopenEngine(Engine):
                 version = self._machine.version
                 note = f"{BENCHMARKING_KNOB}: libMIOpen {version} has nothing to tune here"
         how = OBEDIENCE[policy]
+        find_mode = FindMode.Normal if exhaustive else how.find_mode
+        if FIND_MODE_KNOB in settings:
+            asked = cast("int", settings[FIND_MODE_KNOB].value)
+            find_mode = find_mode_under(policy, find_mode, asked)
         ordinal = hip.current_device()
         properties = device(ordinal)
         token = PlanToken(
             policy=policy if self._machine.has_policies else None,
-            find_mode=FindMode.Normal if exhaustive else how.find_mode,
+            find_mode=find_mode,
             exhaustive=exhaustive or how.exhaustive,
             miopen=(self._machine.version, self._machine.library_path),
             ordinal=ordinal,

@@ -167,12 +167,14 @@ class Operation(ABC):
     Attributes:
         name: What it is, for people.
         has_workspace_limit: Whether it has solvers of different workspace to choose from.
+        has_find_mode: Whether a find mode decides how it is found.
         exhaustive_find: Whether it is found by a call with an exhaustive-search flag: then it can
             be tuned where the library has no policies.
     """
 
     name: ClassVar[str]
     has_workspace_limit: ClassVar[bool] = False
+    has_find_mode: ClassVar[bool] = False
     exhaustive_find: ClassVar[bool] = False
 
     @property
@@ -184,6 +186,11 @@ class Operation(ABC):
     def tunable(self) -> bool:
         """Whether a tuning policy was seen to act on it."""
         return self.exhaustive_find
+
+    @property
+    def in_place(self) -> tuple[tuple[int, int], ...]:
+        """Written and read tensors, by uid, that may be the same memory."""
+        return ()
 
     @property
     def sizes(self) -> dict[int, int]:

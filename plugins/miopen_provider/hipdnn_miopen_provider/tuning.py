@@ -9,20 +9,24 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hipdnn_miopen_provider.native import FindMode, TuningPolicy
-from hipdnn_registry import IntConstraint, Knob
+from hipdnn_registry import IntConstraint, Knob, KnobError
 
 __all__ = [
+    "FIND_MODE_KNOB",
     "OBEDIENCE",
     "TUNING_POLICY_KNOB",
     "DecidedBy",
     "Obedience",
     "ResolvedPolicy",
     "TuningPolicy",
+    "find_mode_knob",
+    "find_mode_under",
     "resolve_tuning_policy",
     "tuning_policy_knob",
 ]
 
 TUNING_POLICY_KNOB = "miopen.tuning_policy"
+FIND_MODE_KNOB = "miopen.find_mode"
 
 FOLLOW = 0
 """The knob's default: HIPDNN_FORCE_BENCHMARKING and `global.benchmarking` decide. MIOpen has no
@@ -117,3 +121,40 @@ def tuning_policy_knob() -> Knob:
         FOLLOW,
         IntConstraint(0, len(TuningPolicy)),
     )
+
+
+def find_mode_knob() -> Knob:
+    """Return the knob `miopen.find_mode`."""
+    return Knob(
+        FIND_MODE_KNOB,
+        "MIOpen's find mode of a convolution: 0 as the tuning policy needs it, 1 Normal, 2 Fast, "
+        "3 Hybrid, 5 DynamicHybrid, 6 TrustVerify, 7 TrustVerifyFull",
+        FOLLOW,
+        IntConstraint(0, max(FindMode), valid_values=(FOLLOW, *[mode.value for mode in FindMode])),
+    )
+
+
+def find_mode_under(policy: TuningPolicy, needed: FindMode | None, asked: int) -> FindMode | None:
+    """Return the find mode of a convolution's Find.
+
+    Args:
+        policy: Effective policy.
+        needed: What has to be asked of MIOpen for the policy, or for a search, to be obeyed.
+        asked: `miopen.find_mode`; 0: whatever is needed.
+
+    Returns:
+        The mode; `None` is the library's default.
+
+    Raises:
+        KnobError: The asked mode would skip the search wherever the find-db knows the problem.
+    """
+    if not asked:
+        return needed
+    mode = FindMode(asked)
+    if needed not in {None, mode}:
+        raise KnobError(
+            f"{FIND_MODE_KNOB} is {mode.value} ({mode.name}), but with tuning (policy "
+            f"{policy.name}) it must be 0 or {needed.value} ({needed.name}): in any other mode "
+            "MIOpen skips the tuning wherever its find-db knows the problem"
+        )
+    return mode
