@@ -14,6 +14,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from .checked_pack import CheckedPack
 from .contract import CODE_ERRORS, breach, guarded
 from .errors import ExecutionError, HipdnnError
 from .provider import BufferKind
@@ -63,6 +64,7 @@ class ExecutionPlan:
     _resolution: Resolution
     _shared: SharedPlan
     _compiled: CompiledPlan
+    _checked: CheckedPack | None
 
     def __init__(
         self,
@@ -83,6 +85,7 @@ class ExecutionPlan:
             _resolution=resolution,
             _shared=shared,
             _compiled=shared.compiled,
+            _checked=None,
         )
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -163,12 +166,11 @@ class ExecutionPlan:
             InvalidInputError: The stream is no handle.
             ExecutionError: The engine failed.
         """
-        buffers = self._checker.check(variant_pack)
-        if workspace is not None:
-            workspace = self._checker.check_workspace(workspace, self.workspace_size, buffers)
-        if stream is not None:
-            self._checker.check_stream(stream)
-        self._run(lambda: self._compiled.execute(buffers, workspace, stream))
+        known = self._checked
+        if known is not None and known.is_of(variant_pack, workspace, stream):
+            self._run(known.buffers, known.workspace, stream)
+        else:
+            self._run(*self._check(variant_pack, workspace, stream), stream)
 
     def bind(
         self,
@@ -183,29 +185,39 @@ class ExecutionPlan:
         same callable must not run in two threads at once: both would write the same buffers.
         Arguments and errors are those of `execute`.
         """
-        owner_of_workspace = workspace
-        buffers = self._checker.check(variant_pack)
-        if workspace is not None:
-            workspace = self._checker.check_workspace(workspace, self.workspace_size, buffers)
-        if stream is not None:
-            self._checker.check_stream(stream)
-        run = guarded(self._engine, "bind", lambda: self._compiled.bind(buffers, workspace, stream))
+        buffers, given = self._check(variant_pack, workspace, stream)
+        run = guarded(self._engine, "bind", lambda: self._compiled.bind(buffers, given, stream))
         if not callable(run):
             breach(self._engine, "bind", f"returned {run!r}, which can't be called")
         if self.buffer_kind is BufferKind.HOST:
             return run
         # An address alone keeps no memory alive.
-        owners = (dict(variant_pack), owner_of_workspace)
+        owners = (dict(variant_pack), workspace)
 
         def run_on_device(_: object = owners) -> None:
             run()
 
         return run_on_device
 
-    def _run(self, action: Callable[[], None]) -> None:
+    def _check(
+        self, pack: Mapping[Any, Any], workspace: Any, stream: int | None
+    ) -> tuple[Mapping[int, Any], Any]:
+        """Return buffers by the plan's uids, and the workspace, as the engine takes them."""
+        buffers = self._checker.check(pack)
+        given = workspace
+        if workspace is not None:
+            given = self._checker.check_workspace(workspace, self.workspace_size, buffers)
+        if stream is not None:
+            self._checker.check_stream(stream)
+        if self.buffer_kind is BufferKind.DEVICE:
+            known = CheckedPack.of(pack, workspace, stream, buffers, given)
+            self.__dict__["_checked"] = known  # one assignment: other threads see all or nothing
+        return buffers, given
+
+    def _run(self, buffers: Mapping[int, Any], workspace: Any, stream: int | None) -> None:
         start = time.perf_counter()
         try:
-            action()
+            self._compiled.execute(buffers, workspace, stream)
         except HipdnnError:
             raise
         except CODE_ERRORS as error:

@@ -152,7 +152,7 @@ class DeviceBuffer(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Release the memory; idempotent."""
+        """Release the memory; idempotent. `address` and `size` are 0 from then on."""
 
     def __enter__(self) -> Self:
         return self

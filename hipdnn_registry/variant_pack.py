@@ -3,149 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.ma import MaskedArray
 
-from .dlpack import DeviceTensor, device_tensor, is_on_device
+from .buffer_spec import BufferSpec, Placed, buffer_spec, share_memory, shown
 from .errors import InvalidInputError, VariantPackError, WorkspaceError, near_spellings
-from .graph import packed_strides
 from .provider import BufferKind, DeviceBuffer
 
 if TYPE_CHECKING:
-    from .graph import Graph, TensorAttributes
-
-_MAX_OVERLAP_WORK = 10_000  # candidate solutions that numpy may try before it gives up
-
-
-@dataclass(frozen=True, slots=True)
-class BufferSpec:
-    """What the buffer of one tensor must be; strides in bytes, as is the span, gaps included."""
-
-    uid: int
-    label: str
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    dtype: np.dtype[Any]
-    written: bool
-    span: int
-
-    def array_of(self, value: Any) -> np.ndarray[Any, Any]:
-        """Return the caller's buffer as a numpy array of the right kind, without copying."""
-        array = value if type(value) is np.ndarray else self._plain_array(value)
-        if array.shape != self.shape:
-            self.fail(f"has shape {array.shape}, but must have {self.shape}")
-        if array.dtype != self.dtype:
-            self.fail(f"has dtype {array.dtype}, but must have {self.dtype}")
-        if array.strides != self.strides:
-            if not self._same_layout(array.strides):
-                self.fail(
-                    f"has strides {array.strides}, but must have {self.strides} (bytes): the "
-                    "layouts of graph and buffer must agree"
-                )
-            # Strides of extent 1 say nothing; engines may rely on seeing the graph's.
-            array = np.lib.stride_tricks.as_strided(
-                array, strides=self.strides, writeable=array.flags.writeable
-            )
-        if not array.flags.aligned:
-            self.fail("is not aligned to its elements")
-        if self.written and not array.flags.writeable:
-            self.fail("is written by the plan, but is read-only")
-        return array
-
-    def address_of(self, value: Any) -> int:
-        """Return the device address of an address, a `DeviceBuffer` or a DLPack object."""
-        if type(value) is int and value > 0:
-            return value
-        if isinstance(value, DeviceBuffer):
-            if value.size < self.span:
-                self.fail(f"has {value.size} bytes, but needs {self.span}")
-            return value.address
-        try:
-            tensor = device_tensor(value) if is_on_device(value) else None
-        except Exception as error:  # whatever a foreign object's protocol raises
-            self.fail(f"can't be read through DLPack: {type(error).__name__}: {error}", error)
-        if tensor is not None:
-            return self._address_of_tensor(tensor)
-        return self.fail(
-            f"is {_shown(value)}, but must be on the device: an address, a DeviceBuffer or a "
-            "DLPack object; nothing is copied there by itself"
-        )
-
-    def _address_of_tensor(self, tensor: DeviceTensor) -> int:
-        if tensor.shape != self.shape:
-            self.fail(f"has shape {tensor.shape}, but must have {self.shape}")
-        if tensor.type_name != str(self.dtype):
-            self.fail(f"has dtype {tensor.type_name}, but must have {self.dtype}")
-        strides = tensor.strides or packed_strides(self.shape)
-        if not self._same_layout(tuple(stride * self.dtype.itemsize for stride in strides)):
-            self.fail(f"has strides {strides} (elements), but must have {self.strides} (bytes)")
-        return tensor.address
-
-    def fail(self, problem: str, cause: Exception | None = None) -> NoReturn:
-        """Raise the error that names the tensor."""
-        raise VariantPackError(f"buffer of tensor {self.label} {problem}") from cause
-
-    def placed_at(self, address: int) -> np.ndarray[Any, Any]:
-        """Return the bytes of the elements at an address as an array never to be read.
-
-        It may lie on a device; numpy tells from addresses and strides alone what overlaps.
-        """
-        shape, strides = (*self.shape, self.dtype.itemsize), (*self.strides, 1)
-        return _Placed(address, shape, strides).array()
-
-    def _same_layout(self, strides: tuple[int, ...]) -> bool:
-        return all(
-            given == wanted or extent == 1
-            for given, wanted, extent in zip(strides, self.strides, self.shape, strict=True)
-        )
-
-    def _plain_array(self, value: Any) -> np.ndarray[Any, Any]:
-        """Return what is no plain array as one: subclasses, and other libraries' tensors."""
-        if isinstance(value, MaskedArray):
-            self.fail("is a masked array, whose mask the plan would ignore; pass its .data")
-        if isinstance(value, np.ndarray):
-            return value.view(np.ndarray)  # a matrix, for one, has other operators
-        try:
-            if hasattr(value, "__dlpack__"):
-                return np.from_dlpack(value)
-        except Exception as error:  # whatever a foreign object's protocol raises
-            self.fail(
-                f"can't be read through DLPack in host memory: {type(error).__name__}: {error}",
-                error,
-            )
-        return self.fail(
-            f"is {_shown(value)}, but must be a numpy array or a DLPack object in host memory"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _Placed:
-    """Bytes at an address, strided; only numpy's array interface can express them."""
-
-    address: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-
-    @property
-    def __array_interface__(self) -> dict[str, Any]:
-        return {
-            "version": 3,
-            "typestr": "|u1",
-            "data": (self.address, True),
-            "shape": self.shape,
-            "strides": self.strides,
-        }
-
-    def array(self) -> np.ndarray[Any, Any]:
-        return np.asarray(self)
-
-
-def _shown(value: object) -> str:
-    text = " ".join(repr(value).split())
-    return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"
+    from .graph import Graph
 
 
 class VariantPackChecker:
@@ -166,7 +34,7 @@ class VariantPackChecker:
         in_place: Iterable[tuple[int, int]] = (),
     ) -> None:
         self._graph = graph
-        self._specs = {t.uid: _spec(t, graph) for t in graph.io_tensors if t.uid is not None}
+        self._specs = {t.uid: buffer_spec(t, graph) for t in graph.io_tensors if t.uid is not None}
         self._target = {uid: uid_map[uid] if uid_map else uid for uid in self._specs}
         self._by_key: dict[object, BufferSpec] = {}
         self._by_key.update(self._specs.items())
@@ -194,15 +62,14 @@ class VariantPackChecker:
         """
         if type(pack) is not dict and not isinstance(pack, Mapping):
             raise VariantPackError(
-                f"variant pack is {_shown(pack)}, but must be a mapping from uids or names to "
+                f"variant pack is {shown(pack)}, but must be a mapping from uids or names to "
                 "buffers"
             )
         buffers: dict[int, Any] = {}
         for key, value in pack.items():
             if type(key) is not str and type(key) is not int:  # 0.0 and False equal 0
                 raise VariantPackError(
-                    f"variant pack has the key {_shown(key)}, but keys are uids (int) or names "
-                    "(str)"
+                    f"variant pack has the key {shown(key)}, but keys are uids (int) or names (str)"
                 )
             spec = self._by_key.get(key)
             if spec is None:
@@ -222,7 +89,7 @@ class VariantPackChecker:
         if self._on_host:
             for first, second in self._apart:
                 one, other = buffers[first], buffers[second]
-                if np.may_share_memory(one, other) and _share_memory(one, other):
+                if np.may_share_memory(one, other) and share_memory(one, other):
                     same = one.ctypes.data == other.ctypes.data
                     if not same or (first, second) not in self._in_place:
                         self._overlapping(first, second)
@@ -233,7 +100,7 @@ class VariantPackChecker:
                     if begin == start and (first, second) in self._in_place:
                         continue
                     one, other = self._spec_of(first), self._spec_of(second)
-                    if _share_memory(one.placed_at(begin), other.placed_at(start)):
+                    if share_memory(one.placed_at(begin), other.placed_at(start)):
                         self._overlapping(first, second)
         return buffers
 
@@ -257,14 +124,14 @@ class VariantPackChecker:
         if self._on_host:
             memory = _host_workspace(workspace, needed)
             for target, buffer in buffers.items():
-                if np.may_share_memory(memory, buffer) and _share_memory(memory, buffer):
+                if np.may_share_memory(memory, buffer) and share_memory(memory, buffer):
                     self._workspace_overlaps(target)
             return memory
         address = _device_workspace(workspace, needed)
         for target, begin in buffers.items():
             if begin < address + needed and address < begin + self._span[target]:
-                placed = _Placed(address, (needed,), (1,)).array()
-                if _share_memory(placed, self._spec_of(target).placed_at(begin)):
+                placed = Placed(address, (needed,), (1,)).array()
+                if share_memory(placed, self._spec_of(target).placed_at(begin)):
                     self._workspace_overlaps(target)
         return address
 
@@ -277,7 +144,7 @@ class VariantPackChecker:
         """
         if type(stream) is not int or stream < 0:
             raise InvalidInputError(
-                f"stream is {_shown(stream)}, but must be None or a stream's handle: an int that "
+                f"stream is {shown(stream)}, but must be None or a stream's handle: an int that "
                 "is not negative"
             )
 
@@ -318,7 +185,7 @@ class VariantPackChecker:
 
 def _host_workspace(workspace: Any, needed: int) -> np.ndarray[Any, Any]:
     if not isinstance(workspace, np.ndarray) or isinstance(workspace, MaskedArray):
-        raise WorkspaceError(f"workspace is {_shown(workspace)}, but must be a numpy array")
+        raise WorkspaceError(f"workspace is {shown(workspace)}, but must be a numpy array")
     if workspace.dtype.hasobject or not workspace.dtype.itemsize:
         raise WorkspaceError(
             f"workspace has dtype {workspace.dtype}, but must have one of numbers or bytes"
@@ -331,11 +198,18 @@ def _host_workspace(workspace: Any, needed: int) -> np.ndarray[Any, Any]:
 
 def _device_workspace(workspace: Any, needed: int) -> int:
     if isinstance(workspace, DeviceBuffer):
+        if not workspace.address:
+            if needed:
+                raise WorkspaceError(
+                    f"workspace is a DeviceBuffer that is empty or has been closed, but the plan "
+                    f"needs {needed} bytes"
+                )
+            return 0
         workspace = (workspace.address, workspace.size)
     pair = workspace if isinstance(workspace, tuple) else (workspace, needed)
     if len(pair) != 2 or any(type(part) is not int for part in pair) or pair[0] <= 0:
         raise WorkspaceError(
-            f"workspace is {_shown(workspace)}, but must be a device address, a pair of address "
+            f"workspace is {shown(workspace)}, but must be a device address, a pair of address "
             "and size in bytes, or a DeviceBuffer"
         )
     address, size = pair
@@ -346,30 +220,3 @@ def _device_workspace(workspace: Any, needed: int) -> int:
 def _check_size(size: int, needed: int) -> None:
     if size < needed:
         raise WorkspaceError(f"workspace has {size} bytes, but the plan needs {needed}")
-
-
-def _share_memory(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
-    """Whether two arrays have an element in common; also where that is too hard to tell."""
-    shares_memory: Any = np.shares_memory  # its stub knows only two values of max_work
-    try:
-        return bool(shares_memory(one, other, max_work=_MAX_OVERLAP_WORK))
-    except np.exceptions.TooHardError:
-        return True
-
-
-def _spec(tensor: TensorAttributes, graph: Graph) -> BufferSpec:
-    dims, strides = tensor.dims or (), tensor.strides or ()
-    try:
-        dtype = tensor.data_type.numpy_dtype()
-    except TypeError as error:
-        raise VariantPackError(f"tensor {tensor.label}: {error}") from None
-    assert tensor.uid is not None  # noqa: S101 - the graph is validated
-    return BufferSpec(
-        uid=tensor.uid,
-        label=tensor.label,
-        shape=dims,
-        strides=tuple(stride * dtype.itemsize for stride in strides),
-        dtype=dtype,
-        written=tensor.uid in graph.output_uids,
-        span=tensor.span_bytes,
-    )

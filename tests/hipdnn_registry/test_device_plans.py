@@ -19,6 +19,7 @@ from hipdnn_registry import (
     EngineRegistry,
     ExecutionPlan,
     Graph,
+    InvalidInputError,
     Resolution,
     VariantPackError,
     WorkspaceError,
@@ -45,6 +46,7 @@ class HostBuffer(DeviceBuffer):
 
     def close(self) -> None:
         self.memory = self.memory[:0]
+        self.address = self.size = 0
 
 
 class HostMemory(DeviceMemory):
@@ -128,6 +130,57 @@ def test_through_device_buffers(plan: ExecutionPlan, x: Array) -> None:
         memory.synchronize()
         target.read(y)
     np.testing.assert_array_equal(y, np.maximum(x, 0))
+
+
+def test_the_same_buffers_again_are_known_and_changed_ones_are_checked(
+    plan: ExecutionPlan, x: Array
+) -> None:
+    a, b, c, small = HostBuffer(x.nbytes), HostBuffer(x.nbytes), HostBuffer(x.nbytes), HostBuffer(4)
+    workspace = HostBuffer(16)
+    a.write(x)
+    out = np.empty_like(x)
+    pack = {"x": a, "y": b}
+    for _ in range(3):
+        b.write(np.full_like(x, 9))
+        plan.execute(pack, workspace)
+        b.read(out)
+        np.testing.assert_array_equal(out, np.maximum(x, 0))
+    pack["y"] = c
+    plan.execute(pack, workspace)
+    c.read(out)
+    np.testing.assert_array_equal(out, np.maximum(x, 0))
+    for wrong, problem in (
+        ({"x": a, "y": small}, "has 4 bytes"),
+        ({"x": a}, "no buffer is given"),
+        ({"x": a, "y": a}, "overlaps"),
+        ({"x": a, "y": c, "z": b}, "no tensor 'z'"),
+        ({"x": a, "y": None}, "must be on the device"),
+    ):
+        plan.execute(pack, workspace)
+        with pytest.raises(VariantPackError, match=problem):
+            plan.execute(wrong, workspace)
+    plan.execute(pack, workspace)
+    with pytest.raises(WorkspaceError, match="4 bytes"):
+        plan.execute(pack, small)
+    with pytest.raises(InvalidInputError, match="stream is int -1"):
+        plan.execute(pack, workspace, stream=-1)
+    workspace.close()
+    with pytest.raises(WorkspaceError, match="empty or has been closed, but the plan needs 16"):
+        plan.execute(pack, workspace)
+    c.close()
+    for act in (plan.execute, plan.bind):
+        with pytest.raises(VariantPackError, match=r"'y'.* is a DeviceBuffer that .* been closed"):
+            act(pack)
+
+
+def test_a_plan_keeps_no_buffer_alive_that_it_knows(plan: ExecutionPlan, x: Array) -> None:
+    pack = {"x": HostBuffer(x.nbytes), "y": HostBuffer(x.nbytes)}
+    plan.execute(pack)
+    kept = [weakref.ref(buffer) for buffer in pack.values()]
+    pack.clear()
+    assert [ref() for ref in kept] == [None, None]
+    with pytest.raises(VariantPackError, match="must be on the device"):
+        plan.execute({"x": None, "y": None})
 
 
 @pytest.mark.parametrize("versioned", [False, True])

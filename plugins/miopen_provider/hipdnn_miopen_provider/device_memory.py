@@ -40,6 +40,7 @@ class HipBuffer(DeviceBuffer):
 
     def close(self) -> None:
         """Release the memory; idempotent."""
+        self.address = self.size = 0
         self._owned.close()
 
 

@@ -1,0 +1,88 @@
+"""Knowing again a variant pack that was checked before: loops come back with the same buffers."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any, Self
+
+from .provider import DeviceBuffer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    _Remembered = tuple[Callable[[], Any], int]
+
+
+class CheckedPack:
+    """Device buffers that passed all checks, and what the engine is given for them.
+
+    The caller's buffers are not kept alive.
+
+    Attributes:
+        buffers: Addresses by the plan's uids.
+        workspace: Address of the workspace.
+    """
+
+    __slots__ = ("_entries", "_stream", "_workspace", "buffers", "workspace")
+
+    def __init__(
+        self,
+        entries: tuple[tuple[Any, _Remembered], ...],
+        stream: int | None,
+        buffers: Mapping[int, Any],
+        workspace: tuple[_Remembered, Any],
+    ) -> None:
+        self._entries, self._stream, self.buffers = entries, stream, buffers
+        self._workspace, self.workspace = workspace
+
+    @classmethod
+    def of(
+        cls,
+        pack: Mapping[Any, Any],
+        workspace: Any,
+        stream: int | None,
+        buffers: Mapping[int, Any],
+        address: Any,
+    ) -> Self | None:
+        """Return what knows a pack again; `None` where one of its objects could change unseen.
+
+        `DeviceBuffer`s and numbers can't; tensors of other libraries can be reshaped in place.
+
+        Args:
+            pack: As the caller gave it, as are workspace and stream.
+            workspace: See there.
+            stream: See there.
+            buffers: Addresses by the plan's uids, after the checks.
+            address: Address of the workspace, after the checks.
+        """
+        try:
+            entries = tuple([(key, _remembered(value)) for key, value in pack.items()])
+            return cls(entries, stream, buffers, (_remembered(workspace), address))
+        except TypeError:
+            return None
+
+    def is_of(self, pack: Mapping[Any, Any], workspace: Any, stream: int | None) -> bool:
+        """Whether these are the buffers, workspace and stream that were checked."""
+        if type(pack) is not dict or len(pack) != len(self._entries) or stream != self._stream:
+            return False
+        known, address = self._workspace
+        if workspace is not known() or (address and workspace.address != address):
+            return False
+        for key, (known, address) in self._entries:
+            value = pack.get(key)
+            if value is None or value is not known() or (address and value.address != address):
+                return False
+        return True
+
+
+def _remembered(value: Any) -> _Remembered:
+    """What gives an object back while it exists, and the address that it must still have.
+
+    Raises:
+        TypeError: The object could change unseen, or can't be referred to weakly.
+    """
+    if isinstance(value, DeviceBuffer):
+        return weakref.ref(value), value.address
+    if value is None or type(value) is int:
+        return (lambda: value), 0
+    raise TypeError(value)
