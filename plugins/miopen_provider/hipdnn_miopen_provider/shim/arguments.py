@@ -62,7 +62,13 @@ def integers(values: object, where: str, name: str, *, least: int) -> tuple[int,
 
 def integer(value: object, where: str, name: str, *, least: int) -> int:
     """Return an integer of at least `least`, or raise `BadParm`."""
-    return integers([value], where, name, least=least)[0]
+    try:
+        found = operator.index(value)  # type: ignore[arg-type]  # whether it is one is asked
+    except TypeError:
+        found = least - 1
+    if isinstance(value, bool) or found < least:
+        raise BadParm(where, f"{name} is {shown(value)}, but must be an integer from {least} on")
+    return found
 
 
 def number(value: object, where: str, name: str, *, least: float = -math.inf) -> float:

@@ -301,7 +301,7 @@ class MiopenHandle:
             finally:
                 if acts:  # also a failure may have changed the perf-db
                     self._plans.forget(tuned)
-        if acts:
+        if acts and self._epoch == key.epoch:  # a progress callback may have begun another
             self._acted.add(tuned)
         found = FoundPlan(plan, exhaustive, limit)
         self._plans.put(key, found)
