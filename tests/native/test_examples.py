@@ -13,7 +13,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 def output_of(example: str, folder: Path) -> str:
     settings = private_environment(folder) | {"MIOPEN_LOG_LEVEL": "2"}
-    command = [sys.executable, EXAMPLES / example]
+    command = [sys.executable, str(EXAMPLES / example)]
     done = subprocess.run(command, env=settings, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -205,8 +208,6 @@ def test_tensors_that_don_t_go_together(
 
 
 def test_a_setter_among_many_threads_loses_nothing() -> None:
-    from concurrent.futures import ThreadPoolExecutor
-
     conv = ConvolutionDescriptor((0, 0), (1, 1), (1, 1))
 
     def work(number: int) -> None:
@@ -219,6 +220,15 @@ def test_a_setter_among_many_threads_loses_nothing() -> None:
         list(pool.map(work, range(8)))
     fields = conv.fields
     assert (fields.group_count, fields.deterministic, fields.find_mode) == (7, True, 3)
+
+
+def test_convolutions_can_be_copied() -> None:
+    conv = ConvolutionDescriptor((0,), (2,), (1,), ConvolutionMode.Transpose, output_padding=(1,))
+    conv.set_convolution_find_mode(FindMode.Normal)
+    for other in (copy.copy(conv), copy.deepcopy(conv), pickle.loads(pickle.dumps(conv))):
+        assert other.fields == conv.fields
+        other.set_convolution_group_count(2)
+        assert other.fields != conv.fields
 
 
 def test_bad_activations() -> None:
@@ -243,8 +253,6 @@ def test_derived_descriptors() -> None:
 
 
 def test_a_status_error_travels_between_processes() -> None:
-    import pickle
-
     error = UnsupportedOp("miopenConvolutionForward", "no")
     back = pickle.loads(pickle.dumps(error))
     assert (type(back), str(back), back.entry_point) == (

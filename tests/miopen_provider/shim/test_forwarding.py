@@ -275,7 +275,7 @@ def declined_calls() -> dict[str, tuple[Any, str]]:
         "1-D": (forward(line, line, line), r"x has dims \[2, 8, 6\], but tensors of two or three"),
         "1-D descriptor": (
             forward(conv.x_desc, w_desc, conv.y_desc, descriptor=one),
-            "has 1 spatial dimension, but 2 and 3 are served",
+            r"conv_desc has pads \[1\], but two and three spatial dimensions",
         ),
         "1-D bn": (inference(line), "x has dims"),
         "double": (forward(double, double_filter, double), "x has type Double, but Float, Half"),
@@ -362,6 +362,10 @@ def wrong_calls() -> dict[str, tuple[Any, str]]:
             "exhaustive_search is 1, but must be True or False",
         ),
         "workspace": (lambda h: conv.forward(h, workspace=4096), "workspace is 4096, but must be"),
+        "workspace address": (
+            lambda h: conv.forward(h, workspace=(-1, 64)),
+            "the workspace's address is -1",
+        ),
         "workspace size": (
             lambda h: conv.forward(h, workspace=(4096, -1)),
             "the workspace's size is -1",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
@@ -299,6 +301,17 @@ def test_a_closed_handle_is_refused_everywhere(handle: MiopenHandle) -> None:
     ):
         with pytest.raises(BadParm, match="this MiopenHandle has been closed"):
             act()
+
+
+def test_a_handle_is_one_of_its_kind(handle: MiopenHandle) -> None:
+    for attempt in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="can't be copied or pickled"):
+            attempt(handle)
+    handle.set_tuning_policy(DB_CLEAN)
+    assert "policy DbClean (5), 0 plans" in repr(handle)
+    handle.close()
+    with pytest.raises(BadParm, match="has been closed"), handle:
+        pass
 
 
 def test_streams(handle: MiopenHandle) -> None:

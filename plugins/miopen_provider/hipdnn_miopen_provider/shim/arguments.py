@@ -140,6 +140,7 @@ def workspace_bytes(workspace: object, where: str) -> int | None:
     if isinstance(workspace, DeviceBuffer):
         return workspace.size
     if isinstance(workspace, tuple) and len(workspace) == 2:
+        integer(workspace[0], where, "the workspace's address", least=0)
         return integer(workspace[1], where, "the workspace's size", least=0)
     nbytes = getattr(workspace, "nbytes", None)
     if type(nbytes) is int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hipdnn_miopen_provider.native import ConvolutionAttribute, ConvolutionMode, FindMode
 
@@ -240,5 +240,14 @@ class ConvolutionDescriptor:
         with self._lock:
             self._fields = replace(self._fields, **changes)  # type: ignore[arg-type]  # by name
 
+    def __reduce__(self) -> tuple[Any, ...]:  # copies and pickles, which a lock would forbid
+        return _with_fields, (self._fields,)
+
     def __repr__(self) -> str:
         return f"ConvolutionDescriptor({self._fields})"
+
+
+def _with_fields(fields: ConvolutionFields) -> ConvolutionDescriptor:
+    made = ConvolutionDescriptor(fields.pads, fields.strides, fields.dilations)
+    made._fields = fields
+    return made

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from hipdnn_miopen_provider.native import NativeError, TuningPolicy, hip
 from hipdnn_miopen_provider.tuning import FIND_MODE_KNOB, TUNING_POLICY_KNOB
@@ -20,6 +20,7 @@ from .forwarding import (
     bounded,
     check_enabled,
     engine_for,
+    named,
     require_advertised,
     settings_for,
 )
@@ -159,10 +160,18 @@ class MiopenHandle:
             self._acted.clear()
 
     def __enter__(self) -> Self:
+        self._require_open("MiopenHandle")
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a MiopenHandle can't be copied or pickled: make another one")
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else f"policy {named(self._policy)}"
+        return f"<MiopenHandle {self._number}: {state}, {len(self._plans)} plans>"
 
     # What the entry points are made of
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from .arguments import instance
@@ -74,12 +75,26 @@ def convolution_problem(
     """
     instance(MiopenHandle, handle, entry, "handle")
     fields = instance(ConvolutionDescriptor, conv_desc, entry, "conv_desc").fields
+    for name, desc in tensors.items():
+        instance(TensorDescriptor, desc, entry, f"{name}_desc")
+    return _agreed(entry, kind, tuple(tensors.items()), fields, activation)
+
+
+@lru_cache(maxsize=1024)  # a call in a loop is checked once
+def _agreed(
+    entry: EntryPoint,
+    kind: GraphKind,
+    named: tuple[tuple[str, TensorDescriptor], ...],
+    fields: ConvolutionFields,
+    activation: ActivationDescriptor | None,
+) -> Problem:
     if len(fields.pads) not in {2, 3}:
         raise UnsupportedOp(
             entry,
-            f"the convolution has {len(fields.pads)} spatial dimension, but 2 and 3 are served; "
-            "give it one more of extent 1",
+            f"conv_desc has pads {list(fields.pads)}, but two and three spatial dimensions are "
+            "served; give a 1-D one another dimension of extent 1",
         )
+    tensors = dict(named)
     require_served(entry, tensors)
     _check_dims(entry, kind, tensors, fields)
     if activation is not None:
@@ -90,7 +105,7 @@ def convolution_problem(
             raise BadParm(
                 entry, f"bias has dims {list(bias)}, but y {list(y)} takes [1, {y[1]}, 1...]"
             )
-    return Problem(kind, tuple(tensors.items()), fields, activation)
+    return Problem(kind, named, fields, activation)
 
 
 def _check_dims(
