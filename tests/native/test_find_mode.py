@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hipdnn_miopen_provider.native import (
-    ConvolutionDescriptor,
-    FindMode,
-    convolution,
-)
+from hipdnn_miopen_provider.native import ConvolutionDescriptor, FindMode
 from hipdnn_registry import EngineRegistry, KnobError
 from tests.native.engines import (
     BENCHMARKING,
@@ -21,22 +17,12 @@ from tests.native.engines import (
     run,
 )
 from tests.native.observe import observe
+from tests.native.shim_lane import spy_on_find_modes
 
 
 @pytest.fixture
 def modes_found(monkeypatch: pytest.MonkeyPatch) -> list[FindMode]:
-    """What the real descriptors said of themselves when a Find was made."""
-    modes: list[FindMode] = []
-    find = convolution.find
-
-    def watched(
-        handle: object, problem: convolution.ConvolutionProblem, *rest: object, **named: object
-    ) -> object:
-        modes.append(problem.convolution.find_mode)
-        return find(handle, problem, *rest, **named)  # type: ignore[arg-type]  # as it came
-
-    monkeypatch.setattr(convolution, "find", watched)
-    return modes
+    return spy_on_find_modes(monkeypatch)
 
 
 @pytest.mark.parametrize("mode", FindMode)

@@ -100,7 +100,36 @@ print("done")
 """
 
 
-@pytest.mark.parametrize("script", ["SCRIPT", "ENGINES"])
+SHIM = """
+from hipdnn_miopen_provider.shim import MiopenHandle, TuningPolicy, UnsupportedOp
+from tests.native.engines import new_registry
+from tests.native.observe import observe
+from tests.native.shim_lane import Memory, find_of
+from tests.shim_calls import OPERATIONS
+
+with Memory() as memory, MiopenHandle(registry=new_registry()) as handle:
+    for operation in OPERATIONS:
+        call = memory.call(operation, 44)
+        for policy in TuningPolicy:
+            handle.set_tuning_policy(policy)
+            declined = ""
+            with observe() as seen:
+                try:
+                    call(handle)
+                except UnsupportedOp as error:
+                    declined = str(error)
+            tunes = policy is not TuningPolicy.NONE and "inference" not in operation
+            assert ("does not advertise miopen.tuning_policy" in declined) is tunes, declined
+            assert bool(seen.launches) is not tunes
+    handle.set_tuning_policy(TuningPolicy.NONE)
+    with observe() as seen:
+        find_of("forward", memory, 46)(handle, exhaustive_search=True)
+    assert seen.added
+print("done")
+"""
+
+
+@pytest.mark.parametrize("script", ["SCRIPT", "ENGINES", "SHIM"])
 def test_what_an_older_library_lacks_is_said_and_the_rest_works(
     script: str, older_python: Path, tmp_path: Path
 ) -> None:
