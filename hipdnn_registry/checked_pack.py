@@ -66,7 +66,10 @@ class CheckedPack:
         if type(pack) is not dict or len(pack) != len(self._entries) or stream != self._stream:
             return False
         known, address = self._workspace
-        if workspace is not known() or (address and workspace.address != address):
+        if workspace is not known():
+            return False
+        # known() is None, too, where it was a buffer that nobody has any more
+        if address and (workspace is None or workspace.address != address):
             return False
         for key, (known, address) in self._entries:
             value = pack.get(key)

@@ -183,6 +183,22 @@ def test_a_plan_keeps_no_buffer_alive_that_it_knows(plan: ExecutionPlan, x: Arra
         plan.execute({"x": None, "y": None})
 
 
+def test_a_workspace_that_has_gone_is_not_given_again(plan: ExecutionPlan, x: Array) -> None:
+    pack = {"x": HostBuffer(x.nbytes), "y": HostBuffer(x.nbytes)}
+    given: list[Any] = []
+    compiled = plan._compiled
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            compiled, "execute", lambda buffers, workspace, stream: given.append(workspace)
+        )
+        workspace = HostBuffer(16)
+        plan.execute(pack, workspace)
+        del workspace
+        plan.execute(pack)
+    assert given[0]
+    assert given[1] is None
+
+
 @pytest.mark.parametrize("versioned", [False, True])
 def test_through_dlpack_on_the_device(plan: ExecutionPlan, x: Array, versioned: bool) -> None:
     y = np.zeros_like(x)

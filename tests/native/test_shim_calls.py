@@ -490,7 +490,7 @@ print("done")
 
 
 def test_a_handle_stays_on_its_device(tmp_path: Path) -> None:
-    settings = {"HIP_STANDIN_DEVICES": "2", "MIOPEN_LOG_LEVEL": "3"}
+    settings = {"MIOPEN_EMULATOR_DEVICES": "2", "MIOPEN_LOG_LEVEL": "3"}
     done = run_child(tmp_path, ELSEWHERE, settings)
     assert done.stdout == "done\n", done.stderr[-3000:]
 
@@ -507,7 +507,7 @@ except NotInitialized as error:
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        ({"HIP_STANDIN_DEVICES": "0"}, "no device: HIP 7"),
+        ({"MIOPEN_EMULATOR_DEVICES": "0"}, "no device: HIP 7"),
         ({"HIPDNN_MIOPEN_LIBRARY": "/nowhere/libMIOpen.so"}, "/nowhere/libMIOpen.so"),
         ({"HIPDNN_REGISTRY_BLOCK": "miopen"}, "provider 'miopen' is blocked"),
     ],
