@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hipdnn_miopen_emulator import trees
+from hipdnn_miopen_emulator import current_tree
 from tests.native.environment import private_environment
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 HOW = "python -m hipdnn_miopen_emulator run -m pytest tests/native"
-INSIDE = trees.current_tree() is not None
+INSIDE = current_tree() is not None
 
 if INSIDE:  # before MIOpen is first called: it reads its variables once
     FOLDER = Path(tempfile.mkdtemp(prefix="hipdnn-native-"))

@@ -15,8 +15,14 @@ import os
 import sys
 from typing import NoReturn
 
-from hipdnn_miopen_emulator import archive, trees
-from hipdnn_miopen_emulator.archive import EmulatorError, EmulatorUnavailableError
+from hipdnn_miopen_emulator import (
+    EmulatorError,
+    EmulatorUnavailableError,
+    archive,
+    build_tree,
+    make_python,
+)
+from hipdnn_miopen_emulator.pins import tree_pins
 
 
 def main() -> int:
@@ -34,7 +40,7 @@ def main() -> int:
         if options.action == "pins":
             print_pins(options.tree)
             return 0
-        python = trees.make_python(trees.build_tree(options.tree))
+        python = make_python(build_tree(options.tree))
     except EmulatorUnavailableError as reason:
         in_ci = os.environ.get("CI") == "true"
         print(f"native lane {'FAILED' if in_ci else 'skipped'}: {reason}", file=sys.stderr)
@@ -50,7 +56,7 @@ def main() -> int:
 
 def print_pins(miopen: str) -> None:
     """Prints what the archive has now of one tree's packages, in the form of packages.toml."""
-    for package in archive.current_versions(archive.read_pins()[miopen].packages):
+    for package in archive.current_versions(tree_pins()[miopen].packages):
         print(
             f'"{package.name}" = {{ suite = "{package.suite}", version = "{package.version}", '
             f'sha256 = "{package.sha256}" }}'
