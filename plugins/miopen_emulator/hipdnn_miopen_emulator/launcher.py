@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 KERNELS_VARIABLE = "MIOPEN_EMULATOR_KERNELS"
 GUARD_VARIABLE = "MIOPEN_EMULATOR_GUARD"
+CLOCK_VARIABLE = "MIOPEN_EMULATOR_CLOCK"
+LOG_VARIABLE = "MIOPEN_EMULATOR_LOG"
 
 WITHOUT_ASSEMBLY = {
     # Debian's package lacks the assembly kernels, yet their solvers stay applicable, and then every

@@ -54,6 +54,12 @@ exec "$root/{loader}" --argv0 ld.lld --library-path "{libraries}" \\
 """
 
 
+def toolchain_folder(cache: Path) -> Path:
+    """Return where the toolchain is, or will be; named by a digest of all it is made of."""
+    made_of = repr((toolchain_pins(), _CONFIGURATION, _CLANG, _LLD))
+    return cache / "toolchains" / hashlib.sha256(made_of.encode()).hexdigest()[:12]
+
+
 def build_toolchain(cache: Path, steps: Steps) -> Path:
     """Return the toolchain's folder, making it if `cache` lacks it; the cache is locked.
 
@@ -61,7 +67,7 @@ def build_toolchain(cache: Path, steps: Steps) -> Path:
         EmulatorUnavailableError: This machine can't fetch it.
         EmulatorError: A pinned version has gone, or a checksum differs.
     """
-    folder = cache / "toolchains" / _digest()
+    folder = toolchain_folder(cache)
     if not folder.exists():
         debs = archive.fetch(toolchain_pins(), cache / "packages", steps)
         with steps.step("unpack the compiler") as step, assembled(folder) as partial:
@@ -70,12 +76,6 @@ def build_toolchain(cache: Path, steps: Steps) -> Path:
             _write_programs(partial / "bin", folder)
             step.size = archive.size_of([partial])
     return folder
-
-
-def _digest() -> str:
-    return hashlib.sha256(
-        repr(toolchain_pins()).encode() + Path(__file__).read_bytes()
-    ).hexdigest()[:12]
 
 
 def _make_links_relative(root: Path) -> None:
