@@ -17,16 +17,19 @@ if TYPE_CHECKING:
 SOURCES = Path(__file__).with_name("src")
 
 LIBRARIES = {
-    "hip": ("hip_*.c", "hip.map"),
-    "rocblas": ("rocblas.c",),
-    "hiprtc": ("hiprtc.c",),
-    "comgr": ("comgr.c", "comgr.map"),
+    "hip": ("hip/*.cpp", "hip/hip.map"),
+    "rocblas": ("blas/*.cpp",),
+    "hiprtc": ("compilers/hiprtc.cpp", "compilers/kernel_compiler.cpp", "common/*.cpp"),
+    "comgr": (
+        *("compilers/comgr.cpp", "compilers/kernel_compiler.cpp", "common/*.cpp"),
+        "compilers/comgr.map",
+    ),
 }
 """Library -> patterns of its sources and of its linker's version script, below `src`."""
 
 PRELOADED = {
-    "kernel_source.so": ("kernel_source.c",),
-    "offline_compiler.so": ("offline_compiler.c",),
+    "kernel_source.so": ("preload/kernel_source.cpp",),
+    "offline_compiler.so": ("preload/offline_compiler.cpp",),
 }
 
 
@@ -62,7 +65,7 @@ def _compile(
     maps = [f"-Wl,--version-script={path}" for path in files if path.suffix == ".map"]
     sources = [str(path) for path in files if path.suffix != ".map"]
     output_of(
-        *(str(toolchain / "bin/clang-19"), "-O2", "-std=gnu17", "-shared", "-fPIC"),
+        *(str(toolchain / "bin/clang++-19"), "-O2", "-std=gnu++17", "-shared", "-fPIC"),
         *("-isystem", str(headers), f"-Wl,-soname,{soname}", "-o", str(library / soname)),
         *(*maps, *sources, "-lpthread", "-ldl"),
     )

@@ -39,7 +39,7 @@ _COMPILE_KERNEL = """\
 #!/bin/sh
 # What the stand-ins start inside a tree; the compiler is one of the host's processes.
 unset LD_LIBRARY_PATH LD_PRELOAD PYTHONHOME
-PYTHONPATH="{packages}" exec "{python}" -m hipdnn_miopen_emulator.compiler "$@"
+PYTHONPATH="{packages}" exec "{python}" -S -m hipdnn_miopen_emulator.compiler "$@"
 """
 
 

@@ -1,30 +1,28 @@
-/* Stand-in libamdhip64: devices, versions and error texts.
- *
- *   MIOPEN_EMULATOR_ARCH     architecture, as in gcnArchName (default gfx90a:sramecc+:xnack-, an MI200)
- *   MIOPEN_EMULATOR_CU       number of compute units (default 110); part of a perf-db file's name
- *   MIOPEN_EMULATOR_DEVICES  number of devices (default 1; 0 = hipErrorNoDevice)
- */
-#include "hip_standin.h"
-
+// Stand-in libamdhip64: devices, versions and error texts.
+//
+//   MIOPEN_EMULATOR_ARCH     architecture, as in gcnArchName (default gfx90a:sramecc+:xnack-, an MI200)
+//   MIOPEN_EMULATOR_CU       number of compute units (default 110); part of a perf-db file's name
+//   MIOPEN_EMULATOR_DEVICES  number of devices (default 1; 0 = hipErrorNoDevice)
 #include <hip/hip_version.h>
-#include <string.h>
 
-static const char *setting(const char *name, const char *otherwise) {
-  const char *value = getenv(name);
-  return value && *value ? value : otherwise;
-}
+#include "guarded_memory.hpp"
+#include "runtime.hpp"
 
-static const char *architecture(void) { return setting("MIOPEN_EMULATOR_ARCH", "gfx90a:sramecc+:xnack-"); }
-static int compute_units(void) { return atoi(setting("MIOPEN_EMULATOR_CU", "110")); }
-static int devices(void) { return atoi(setting("MIOPEN_EMULATOR_DEVICES", "1")); }
-static int warp_size(void) { return strncmp(architecture(), "gfx1", 4) ? 64 : 32; }
+namespace {
 
-size_t device_memory_total(void) { return (size_t)64 << 30; }
+int compute_units() { return std::atoi(setting("MIOPEN_EMULATOR_CU", "110")); }
+int devices() { return std::atoi(setting("MIOPEN_EMULATOR_DEVICES", "1")); }
+int warp_size() { return static_cast<int>(wavefront_size()); }
 
-static _Thread_local int current;
+thread_local int current;
 
-hipError_t hipInit(unsigned flags) {
-  (void)flags;
+}  // namespace
+
+size_t device_memory_total() { return size_t{64} << 30; }
+
+extern "C" {
+
+hipError_t hipInit(unsigned) {
   return devices() ? hipSuccess : hipErrorNoDevice;
 }
 
@@ -48,7 +46,9 @@ hipError_t hipSetDevice(int device) {
   return hipSuccess;
 }
 
-hipError_t hipDeviceSynchronize(void) { return hipSuccess; }
+hipError_t hipDeviceSynchronize() {
+  return guarded_memory_intact("synchronize") ? hipSuccess : hipErrorIllegalAddress;
+}
 
 hipError_t hipDeviceTotalMem(size_t *bytes, hipDevice_t device) {
   if (device < 0 || device >= devices()) return hipErrorInvalidDevice;
@@ -58,9 +58,9 @@ hipError_t hipDeviceTotalMem(size_t *bytes, hipDevice_t device) {
 
 hipError_t hipGetDevicePropertiesR0600(hipDeviceProp_tR0600 *p, int device) {
   if (device < 0 || device >= devices()) return hipErrorInvalidDevice;
-  memset(p, 0, sizeof *p);
-  snprintf(p->name, sizeof p->name, "HIP stand-in on the CPU (kernels are not run)");
-  snprintf(p->gcnArchName, sizeof p->gcnArchName, "%s", architecture());
+  *p = {};
+  std::snprintf(p->name, sizeof p->name, "MIOpen emulator on the CPU");
+  std::snprintf(p->gcnArchName, sizeof p->gcnArchName, "%s", device_architecture());
   p->totalGlobalMem = device_memory_total();
   p->multiProcessorCount = compute_units();
   p->warpSize = warp_size();
@@ -72,8 +72,8 @@ hipError_t hipGetDevicePropertiesR0600(hipDeviceProp_tR0600 *p, int device) {
     p->maxThreadsDim[i] = 1024;
     p->maxGridSize[i] = i ? 65536 : 2147483647;
   }
-  p->clockRate = 1700000;         /* kHz */
-  p->memoryClockRate = 1600000;   /* kHz */
+  p->clockRate = 1700000;         // kHz
+  p->memoryClockRate = 1600000;   // kHz
   p->clockInstructionRate = 100000;
   p->memoryBusWidth = 4096;
   p->l2CacheSize = 8 << 20;
@@ -106,13 +106,13 @@ hipError_t hipDeviceGetAttribute(int *value, hipDeviceAttribute_t attribute, int
     case hipDeviceAttributeCooperativeLaunch:
     case hipDeviceAttributeConcurrentKernels: *value = 1; break;
     default:
-      log_line("attribute %d unknown, answered 0", (int)attribute);
+      LogLine("unknown attribute").whole("attribute", attribute);
       *value = 0;
   }
   return hipSuccess;
 }
 
-/* The errors these stand-ins return; names as in hip_runtime_api.h. */
+// The errors these stand-ins return; names as in hip_runtime_api.h.
 static const struct { hipError_t code; const char *name, *text; } errors[] = {
     {hipSuccess, "hipSuccess", "no error"},
     {hipErrorInvalidValue, "hipErrorInvalidValue", "invalid argument"},
@@ -123,6 +123,10 @@ static const struct { hipError_t code; const char *name, *text; } errors[] = {
     {hipErrorNotReady, "hipErrorNotReady", "device not ready"},
     {hipErrorFileNotFound, "hipErrorFileNotFound", "file not found"},
     {hipErrorInvalidImage, "hipErrorInvalidImage", "device kernel image is invalid"},
+    {hipErrorInvalidConfiguration, "hipErrorInvalidConfiguration", "invalid configuration argument"},
+    {hipErrorNotFound, "hipErrorNotFound", "named symbol not found"},
+    {hipErrorIllegalAddress, "hipErrorIllegalAddress", "an illegal memory access was encountered"},
+    {hipErrorLaunchFailure, "hipErrorLaunchFailure", "unspecified launch failure"},
 };
 
 const char *hipGetErrorName(hipError_t code) {
@@ -137,5 +141,6 @@ const char *hipGetErrorString(hipError_t code) {
   return "unknown error";
 }
 
-hipError_t hipGetLastError(void) { return hipSuccess; }
-hipError_t hipPeekAtLastError(void) { return hipSuccess; }
+hipError_t hipGetLastError() { return hipSuccess; }
+hipError_t hipPeekAtLastError() { return hipSuccess; }
+}
