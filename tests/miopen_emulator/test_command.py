@@ -54,9 +54,9 @@ def test_status_before_and_after_a_build(
         assert data["kernels"] == {"count": int(built), "size": 10 * built}
         assert data["inside"] is None
         assert data["settings"][CACHE_VARIABLE] == str(tmp_path)
-        for folder in (tree_folder(), toolchain_folder(tmp_path), tmp_path / "kernels"):
+        for folder in (tree_folder(), toolchain_folder(tmp_path), tmp_path / "kernels/a"):
             folder.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "kernels" / "a").write_bytes(bytes(10))
+        (tmp_path / "kernels/a/b.so").write_bytes(bytes(10))
 
 
 def test_status_inside(tree: Path) -> None:

@@ -13,24 +13,55 @@ if TYPE_CHECKING:
 
 pytest_plugins = ("pytester",)
 
-SUITE = """
+PROGRAM = """
 import ctypes
+
+def filled(value):
+    hip, miopen = ctypes.CDLL("libamdhip64.so"), ctypes.CDLL("libMIOpen.so.1")
+    handle, tensor, device = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+    host, alpha = (ctypes.c_float * 24)(), ctypes.c_float(value)
+    for status in (
+        miopen.miopenCreate(ctypes.byref(handle)),
+        miopen.miopenCreateTensorDescriptor(ctypes.byref(tensor)),
+        miopen.miopenSet4dTensorDescriptor(tensor, 1, 1, 2, 3, 4),
+        hip.hipMalloc(ctypes.byref(device), ctypes.c_size_t(96)),
+        miopen.miopenSetTensor(handle, tensor, device, ctypes.byref(alpha)),
+        hip.hipMemcpy(host, device, ctypes.c_size_t(96), 2),
+    ):
+        assert status == 0
+    return list(host)
+
+if __name__ == "__main__":
+    print(*filled(2.5))
+"""
+
+SUITE = """
 import sys
 
 import pytest
+from program import filled
 
 @pytest.mark.miopen_emulator
 def test_inside(miopen_emulator):
     print("captured")
     assert miopen_emulator.inside
     assert sys.executable.startswith(str(miopen_emulator.tree))
-    assert ctypes.CDLL("libMIOpen.so.1").miopenCreate(ctypes.byref(ctypes.c_void_p())) == 0
+    assert miopen_emulator.launches() == []
+    assert filled(2.5) == [2.5] * 24
+    (launch,) = miopen_emulator.launches()
+    assert launch.kernel.startswith("SubTensorOp")
+    assert launch.executed
 
-def test_a_program(miopen_emulator):
-    done = miopen_emulator.run(["python", "-c", "import sys; print(sys.executable)"])
-    assert "/trees/miopen-3.5.1-" in done.stdout
+@pytest.mark.parametrize(("kernels", "executed"), [("execute", True), ("accept", False)])
+def test_a_program(kernels, executed, miopen_emulator, monkeypatch):
+    monkeypatch.setenv("MIOPEN_EMULATOR_KERNELS", kernels)
+    done = miopen_emulator.run(["python", "program.py"])
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.stdout.split() == ["2.5"] * 24) is executed
+    assert [launch.executed for launch in done.launches] == [executed]
+    assert miopen_emulator.launches() == []
 
-@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("number", range(2))
 def test_else(number):
     pass
 
@@ -41,7 +72,7 @@ def test_failure():
 
 @pytest.fixture
 def project(tree: Path, pytester: pytest.Pytester) -> pytest.Pytester:
-    pytester.makepyfile(test_suite=SUITE)
+    pytester.makepyfile(program=PROGRAM, test_suite=SUITE)
     pytester.makeini("[pytest]\naddopts = --strict-markers\nfilterwarnings = error\n")
     return pytester
 
@@ -78,5 +109,5 @@ def test_a_machine_that_can_not_build(
     assert asked.ret == pytest.ExitCode.USAGE_ERROR
     asked.stderr.fnmatch_lines("ERROR: --miopen-emulator: apt-get is not installed*")
     done = project.runpytest_subprocess("-rs")
-    done.assert_outcomes(passed=3, skipped=2, failed=1)
+    done.assert_outcomes(passed=2, skipped=3, failed=1)
     done.stdout.fnmatch_lines("*apt-get is not installed*")
