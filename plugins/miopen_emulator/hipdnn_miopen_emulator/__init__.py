@@ -1,4 +1,4 @@
-"""The real libMIOpen on a machine without an AMD GPU: its ROCm libraries are stand-ins.
+"""The real libMIOpen on a machine without an AMD GPU: its kernels run on the CPU.
 
     from hipdnn_miopen_emulator import build_tree, command_line, environment
 

@@ -46,6 +46,11 @@ def read_events(log: Path) -> list[Event]:
     return events
 
 
+def faults_of(events: list[Event]) -> list[Event]:
+    """Return the accesses outside of buffers, or to freed ones, that were found."""
+    return [event for event in events if event["event"] == "fault"]
+
+
 def launches_of(events: list[Event]) -> list[Launch]:
     """Return the kernel launches among events."""
     return [

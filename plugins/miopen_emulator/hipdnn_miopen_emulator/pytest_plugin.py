@@ -24,7 +24,7 @@ import pytest
 
 from .cache import current_tree
 from .errors import EmulatorError, EmulatorUnavailableError
-from .events import Launch, launches_of, read_events
+from .events import Launch, faults_of, launches_of, read_events
 from .launcher import KERNELS_VARIABLE, LOG_VARIABLE, command_line, environment
 
 if TYPE_CHECKING:
@@ -57,6 +57,11 @@ class EmulatedRun:
         """Its kernel launches."""
         return launches_of(self.events)
 
+    @property
+    def faults(self) -> list[Event]:
+        """Its accesses outside of buffers; see `--guard`."""
+        return faults_of(self.events)
+
 
 @dataclass(slots=True)
 class Emulation:
@@ -88,6 +93,10 @@ class Emulation:
     def launches(self) -> list[Launch]:
         """Return the kernels launched since the test began."""
         return launches_of(self.events())
+
+    def faults(self) -> list[Event]:
+        """Return the accesses outside of buffers found since the test began; see `--guard`."""
+        return faults_of(self.events())
 
     def run(
         self,
