@@ -22,7 +22,7 @@ class Inventory:
         cache: The whole.
         trees: MIOpen version -> its tree.
         toolchain: The compiler.
-        kernels: Compiled kernels, one entry each.
+        kernels: Folders of compiled kernels.
         states: What MIOpen keeps of each tree: databases, compiled kernels.
         outdated: Trees, toolchains and states of other versions of this package.
     """

@@ -6,6 +6,9 @@ affair (`packages.toml`). What is preloaded has a name of its own.
 
 from __future__ import annotations
 
+import os
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,7 +44,7 @@ def source_files() -> list[Path]:
 def compile_standins(
     toolchain: Path, sonames: dict[str, str], headers: Path, library: Path
 ) -> None:
-    """Compile what a tree needs into its `library` folder.
+    """Compile what a tree needs into its `library` folder, on all cores.
 
     Args:
         toolchain: The compiler.
@@ -52,20 +55,28 @@ def compile_standins(
     Raises:
         EmulatorError: One doesn't compile; with the compiler's message.
     """
-    for name, soname in sonames.items():
-        _compile(toolchain, soname, LIBRARIES[name], headers, library)
-    for soname, patterns in PRELOADED.items():
-        _compile(toolchain, soname, patterns, headers, library)
+    clang = str(toolchain / "bin/clang++-19")
+    wanted = {soname: LIBRARIES[name] for name, soname in sonames.items()} | PRELOADED
+    files = {soname: _files(patterns) for soname, patterns in wanted.items()}
+    sources = {path for paths in files.values() for path in paths if path.suffix != ".map"}
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
+        objects = {path: Path(folder, f"{path.stem}.{n}.o") for n, path in enumerate(sources)}
+
+        def compile_one(source: Path) -> None:
+            options = ("-O2", "-std=gnu++17", "-fPIC", "-isystem", str(headers))
+            output_of(clang, *options, "-c", str(source), "-o", str(objects[source]))
+
+        def link_one(soname: str) -> None:
+            inputs = [
+                str(objects[path]) if path in objects else f"-Wl,--version-script={path}"
+                for path in files[soname]
+            ]
+            options = ("-shared", f"-Wl,-soname,{soname}", "-lpthread", "-ldl")
+            output_of(clang, *inputs, *options, "-o", str(library / soname))
+
+        for work, parts in ((compile_one, sources), (link_one, files)):
+            list(pool.map(work, parts))  # raises what one of them raised
 
 
-def _compile(
-    toolchain: Path, soname: str, patterns: Iterable[str], headers: Path, library: Path
-) -> None:
-    files = [path for pattern in patterns for path in sorted(SOURCES.glob(pattern))]
-    maps = [f"-Wl,--version-script={path}" for path in files if path.suffix == ".map"]
-    sources = [str(path) for path in files if path.suffix != ".map"]
-    output_of(
-        *(str(toolchain / "bin/clang++-19"), "-O2", "-std=gnu++17", "-shared", "-fPIC"),
-        *("-isystem", str(headers), f"-Wl,-soname,{soname}", "-o", str(library / soname)),
-        *(*maps, *sources, "-lpthread", "-ldl"),
-    )
+def _files(patterns: Iterable[str]) -> list[Path]:
+    return [path for pattern in patterns for path in sorted(SOURCES.glob(pattern))]

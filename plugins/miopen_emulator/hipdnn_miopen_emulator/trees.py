@@ -87,7 +87,7 @@ def _digest(pins: TreePins) -> str:
     modules = [PACKAGE / f"{name}.py" for name in ("standins", "toolchain", "trees")]
     # the compile driver too: MIOpen keeps what it compiled in a folder named like the tree
     for path in (*modules, *source_files(), *sorted((PACKAGE / "compiler").rglob("*.py"))):
-        digest.update(f"{path.relative_to(PACKAGE)}\0".encode() + path.read_bytes())
+        digest.update(f"{path.name}\0".encode() + path.read_bytes())
     return digest.hexdigest()[:12]
 
 

@@ -41,7 +41,10 @@ def status_report() -> Report:
             "package": _versioned("clang-19", toolchain_pins()),
             **_built(found.toolchain),
         },
-        "kernels": {"count": len(found.kernels), "size": size_of(found.kernels)},
+        "kernels": {
+            "count": sum(1 for folder in found.kernels for _ in folder.rglob("*.so")),
+            "size": size_of(found.kernels),
+        },
         "databases": {"size": size_of(found.states)},
         "packages": {"size": size_of([found.cache / "packages"])},
         "outdated": {"paths": list(map(str, found.outdated)), "size": size_of(found.outdated)},
