@@ -42,6 +42,5 @@ struct hip_bfloat16 {
   }
 };
 typedef hip_bfloat16 __hip_bfloat16;
-typedef hip_bfloat16 bfloat16;
 static inline float __bfloat162float(hip_bfloat16 x) { return x; }
 static inline hip_bfloat16 __float2bfloat16(float x) { return x; }
