@@ -197,12 +197,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def _built_tree(*, skip: bool = True) -> Path:
-    from .command.building import shown_steps
-    from .trees import build_tree
+    from .command.building import ensure_tree
 
     try:
-        with shown_steps() as steps:
-            return build_tree(steps=steps)
+        return ensure_tree()
     except EmulatorUnavailableError as reason:
         if skip:
             pytest.skip(str(reason))

@@ -58,7 +58,7 @@ def compile_standins(
     clang = str(toolchain / "bin/clang++-19")
     wanted = {soname: LIBRARIES[name] for name, soname in sonames.items()} | PRELOADED
     files = {soname: _files(patterns) for soname, patterns in wanted.items()}
-    sources = {path for paths in files.values() for path in paths if path.suffix != ".map"}
+    sources = sorted({p for paths in files.values() for p in paths if p.suffix != ".map"})
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
         objects = {path: Path(folder, f"{path.stem}.{n}.o") for n, path in enumerate(sources)}
 

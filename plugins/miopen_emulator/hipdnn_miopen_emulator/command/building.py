@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from hipdnn_miopen_emulator.archive import size_of
 from hipdnn_miopen_emulator.cache import cache_folder
 from hipdnn_miopen_emulator.steps import Step, Steps
-from hipdnn_miopen_emulator.trees import build_tree
+from hipdnn_miopen_emulator.trees import DEFAULT, build_tree, tree_folder
 from hipdnn_registry.cli import Report, facts, size_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from rich.console import Group, RenderableType
 
@@ -47,6 +48,15 @@ def _view(data: dict[str, Any]) -> RenderableType:
             ("use", "hipdnn emulator run -- COMMAND"),
         ]
     )
+
+
+def ensure_tree(miopen: str = DEFAULT) -> Path:
+    """Return the tree of one MIOpen version; where it has to be built first, stderr says so."""
+    if tree_folder(miopen).exists():
+        return build_tree(miopen)
+    print(f"building the emulator of MIOpen {miopen} first:", file=sys.stderr)
+    with shown_steps() as steps:
+        return build_tree(miopen, steps)
 
 
 @contextmanager

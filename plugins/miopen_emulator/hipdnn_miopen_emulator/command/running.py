@@ -17,10 +17,9 @@ from hipdnn_miopen_emulator.launcher import (
     environment,
 )
 from hipdnn_miopen_emulator.pins import tree_pins
-from hipdnn_miopen_emulator.trees import build_tree, tree_folder
 from hipdnn_registry.errors import InvalidInputError
 
-from .building import shown_steps
+from .building import ensure_tree
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,17 +60,14 @@ def run_command(command: Sequence[str], options: RunOptions) -> None:
         EmulatorError: The tree can't be built.
     """
     variables = dict(os.environ) | options.variables()
-    tree = tree_folder(options.miopen)
-    if not tree_pins()[options.miopen].executes and variables.get(KERNELS_VARIABLE) != "accept":
+    pins = tree_pins().get(options.miopen)
+    if pins and not pins.executes and variables.get(KERNELS_VARIABLE) != "accept":
         raise InvalidInputError(
             f"MIOpen {options.miopen}'s kernels can't be run here, only accepted: "
             f"add --accept-only, or set {KERNELS_VARIABLE}=accept"
         )
     try:
-        if not tree.exists():
-            print(f"building the emulator of MIOpen {options.miopen} first:", file=sys.stderr)
-        with shown_steps() as steps:
-            build_tree(options.miopen, steps)
+        tree = ensure_tree(options.miopen)
     except EmulatorUnavailableError as reason:
         if not options.or_skip or os.environ.get("CI") == "true":
             raise
