@@ -6,87 +6,72 @@
 #include <cstring>
 #include <vector>
 
+#include "conversions.hpp"
 #include "openblas.hpp"
 
 namespace {
 
-float from_bfloat16(uint16_t bits) {
-  uint32_t wide = static_cast<uint32_t>(bits) << 16;
-  float value;
-  std::memcpy(&value, &wide, sizeof value);
-  return value;
+const void *column_of(const Matrix &matrix, int column) {
+  size_t elements = static_cast<size_t>(column) * static_cast<size_t>(matrix.leading);
+  return static_cast<const char *>(matrix.data) + elements * bytes_of(matrix.type);
 }
 
-uint16_t to_bfloat16(float value) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  if ((bits & 0x7fffffff) > 0x7f800000) return static_cast<uint16_t>(bits >> 16 | 0x40);  // NaN
-  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
-template <class T> T load(const void *data, DataType type, size_t i) {
-  switch (type) {
-    case F16: return static_cast<T>(static_cast<float>(static_cast<const _Float16 *>(data)[i]));
-    case BF16: return static_cast<T>(from_bfloat16(static_cast<const uint16_t *>(data)[i]));
-    case F32: return static_cast<T>(static_cast<const float *>(data)[i]);
-    case F64: return static_cast<T>(static_cast<const double *>(data)[i]);
-    case I8: return static_cast<T>(static_cast<const int8_t *>(data)[i]);
-    default: return static_cast<T>(static_cast<const int32_t *>(data)[i]);
-  }
-}
-
-template <class T> void store(void *data, DataType type, size_t i, T value) {
-  switch (type) {
-    case F16: static_cast<_Float16 *>(data)[i] = static_cast<_Float16>(static_cast<float>(value)); break;
-    case BF16: static_cast<uint16_t *>(data)[i] = to_bfloat16(static_cast<float>(value)); break;
-    case F32: static_cast<float *>(data)[i] = static_cast<float>(value); break;
-    case F64: static_cast<double *>(data)[i] = static_cast<double>(value); break;
-    default: static_cast<int32_t *>(data)[i] = static_cast<int32_t>(value); break;
-  }
-}
-
-// op(matrix) in columns without gaps, in the type that is computed in.
-template <class T>
-std::vector<T> packed(const Matrix &matrix, bool transposed, int rows, int columns) {
-  std::vector<T> result(static_cast<size_t>(rows) * columns);
+// A matrix as it lies, but in the type that is computed in and without gaps between columns.
+template <class T> std::vector<T> widened(const Matrix &matrix, int rows, int columns) {
+  std::vector<T> result(static_cast<size_t>(rows) * static_cast<size_t>(columns));
   for (int column = 0; column < columns; column++)
-    for (int row = 0; row < rows; row++) {
-      size_t from = transposed ? column + static_cast<size_t>(row) * matrix.leading
-                               : row + static_cast<size_t>(column) * matrix.leading;
-      result[row + static_cast<size_t>(column) * rows] = load<T>(matrix.data, matrix.type, from);
-    }
+    widen(column_of(matrix, column), matrix.type, static_cast<size_t>(rows),
+          &result[static_cast<size_t>(column) * static_cast<size_t>(rows)]);
   return result;
 }
 
-// product = a * b. Goes through k in steps that keep a slice of a in the cache.
+template <class T> std::vector<T> transposed(const std::vector<T> &matrix, int rows, int columns) {
+  std::vector<T> result(matrix.size());
+  for (size_t column = 0, m = static_cast<size_t>(rows), n = static_cast<size_t>(columns); column < n; column++)
+    for (size_t row = 0; row < m; row++) result[column + row * n] = matrix[row + column * m];
+  return result;
+}
+
+// product = op(a) * op(b) without OpenBLAS. Goes through k in steps that keep a slice of a in the cache.
 template <class T>
-void multiply(const std::vector<T> &a, const std::vector<T> &b, int m, int n, int k, std::vector<T> &product) {
-  constexpr int STEP = 64;
-  for (int first = 0; first < k; first += STEP)
-    for (int column = 0; column < n; column++) {
-      T *result = &product[static_cast<size_t>(column) * m];
-      for (int l = first; l < std::min(k, first + STEP); l++) {
-        const T factor = b[l + static_cast<size_t>(column) * k], *slice = &a[static_cast<size_t>(l) * m];
-        for (int row = 0; row < m; row++) result[row] += factor * slice[row];
+void multiply(const Gemm &g, std::vector<T> a, std::vector<T> b, std::vector<T> &product) {
+  if (g.transpose_a) a = transposed(a, g.k, g.m);
+  if (g.transpose_b) b = transposed(b, g.n, g.k);
+  const size_t m = static_cast<size_t>(g.m), n = static_cast<size_t>(g.n), k = static_cast<size_t>(g.k);
+  constexpr size_t STEP = 64;
+  for (size_t first = 0; first < k; first += STEP)
+    for (size_t column = 0; column < n; column++)
+      for (size_t l = first; l < std::min(k, first + STEP); l++) {
+        const T factor = b[l + column * k];
+        for (size_t row = 0; row < m; row++) product[row + column * m] += factor * a[row + l * m];
       }
-    }
+}
+
+template <class T> T scalar(const void *value, DataType type) {
+  T result;
+  widen(value, type, 1, &result);
+  return result;
 }
 
 template <class T> void compute_in(const Gemm &g) {
-  std::vector<T> product(static_cast<size_t>(g.m) * g.n);
+  const size_t m = static_cast<size_t>(g.m), n = static_cast<size_t>(g.n);
+  std::vector<T> product(m * n), added(m);
   if (g.k > 0) {
-    std::vector<T> a = packed<T>(g.a, g.transpose_a, g.m, g.k), b = packed<T>(g.b, g.transpose_b, g.k, g.n);
-    if (!openblas_multiply(a.data(), b.data(), g.m, g.n, g.k, product.data()))
-      multiply(a, b, g.m, g.n, g.k, product);
+    std::vector<T> a = widened<T>(g.a, g.transpose_a ? g.k : g.m, g.transpose_a ? g.m : g.k);
+    std::vector<T> b = widened<T>(g.b, g.transpose_b ? g.n : g.k, g.transpose_b ? g.k : g.n);
+    if (!openblas_multiply(g, a.data(), b.data(), product.data()))
+      multiply(g, std::move(a), std::move(b), product);
   }
-  T alpha = load<T>(g.alpha, g.compute, 0), beta = load<T>(g.beta, g.compute, 0);
-  for (int column = 0; column < g.n; column++)
-    for (int row = 0; row < g.m; row++) {
-      T value = alpha * product[row + static_cast<size_t>(column) * g.m];
-      if (beta != T(0))
-        value += beta * load<T>(g.c.data, g.c.type, row + static_cast<size_t>(column) * g.c.leading);
-      store<T>(const_cast<void *>(g.d.data), g.d.type, row + static_cast<size_t>(column) * g.d.leading, value);
+  const T alpha = scalar<T>(g.alpha, g.compute), beta = scalar<T>(g.beta, g.compute);
+  for (int column = 0; column < g.n; column++) {
+    T *result = &product[static_cast<size_t>(column) * m];
+    for (size_t row = 0; row < m; row++) result[row] *= alpha;
+    if (beta != T(0)) {
+      widen(column_of(g.c, column), g.c.type, m, added.data());
+      for (size_t row = 0; row < m; row++) result[row] += beta * added[row];
     }
+    narrow(result, m, const_cast<void *>(column_of(g.d, column)), g.d.type);
+  }
 }
 
 }  // namespace

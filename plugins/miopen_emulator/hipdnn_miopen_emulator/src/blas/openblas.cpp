@@ -35,6 +35,15 @@ const OpenBlas &openblas() {
   return found;
 }
 
+int operation(bool transpose) { return transpose ? TRANSPOSED : AS_IS; }
+
+template <class T> bool multiply(GemmFunction<T> *function, const Gemm &g, const T *a, const T *b, T *product) {
+  if (!function) return false;
+  function(COLUMN_MAJOR, operation(g.transpose_a), operation(g.transpose_b), g.m, g.n, g.k, 1, a,
+           g.transpose_a ? g.k : g.m, b, g.transpose_b ? g.n : g.k, 0, product, g.m);
+  return true;
+}
+
 }  // namespace
 
 bool openblas_found() { return openblas().sgemm; }
@@ -49,20 +58,15 @@ bool openblas_gemm(const Gemm &g) {
                   static_cast<const float *>(g.c.data) + static_cast<size_t>(column) * g.c.leading,
                   sizeof(float) * static_cast<size_t>(g.m));
   }
-  openblas().sgemm(COLUMN_MAJOR, g.transpose_a ? TRANSPOSED : AS_IS, g.transpose_b ? TRANSPOSED : AS_IS, g.m,
-                   g.n, g.k, alpha, static_cast<const float *>(g.a.data), g.a.leading,
+  openblas().sgemm(COLUMN_MAJOR, operation(g.transpose_a), operation(g.transpose_b), g.m, g.n, g.k,
+                   alpha, static_cast<const float *>(g.a.data), g.a.leading,
                    static_cast<const float *>(g.b.data), g.b.leading, beta, d, g.d.leading);
   return true;
 }
 
-bool openblas_multiply(const float *a, const float *b, int m, int n, int k, float *product) {
-  if (!openblas().sgemm) return false;
-  openblas().sgemm(COLUMN_MAJOR, AS_IS, AS_IS, m, n, k, 1, a, m, b, k, 0, product, m);
-  return true;
+bool openblas_multiply(const Gemm &g, const float *a, const float *b, float *product) {
+  return multiply(openblas().sgemm, g, a, b, product);
 }
-
-bool openblas_multiply(const double *a, const double *b, int m, int n, int k, double *product) {
-  if (!openblas().dgemm) return false;
-  openblas().dgemm(COLUMN_MAJOR, AS_IS, AS_IS, m, n, k, 1, a, m, b, k, 0, product, m);
-  return true;
+bool openblas_multiply(const Gemm &g, const double *a, const double *b, double *product) {
+  return multiply(openblas().dgemm, g, a, b, product);
 }

@@ -2,6 +2,7 @@
 #include <chrono>
 
 #include "../common/log.hpp"
+#include "conversions.hpp"
 #include "gemm.hpp"
 
 namespace {
@@ -16,15 +17,6 @@ struct Batch {
   int count = 1;
   int64_t stride_a = 0, stride_b = 0, stride_c = 0, stride_d = 0;
 };
-
-size_t bytes_of(DataType type) {
-  switch (type) {
-    case I8: case U8: return 1;
-    case F16: case BF16: return 2;
-    case F64: return 8;
-    default: return 4;
-  }
-}
 
 void move(Matrix &matrix, int64_t elements) {
   matrix.data = static_cast<const char *>(matrix.data) + elements * static_cast<int64_t>(bytes_of(matrix.type));

@@ -20,6 +20,20 @@ static inline int __builtin_amdgcn_ds_bpermute(int address, int value) {
   return emulator_take(value, uint(address) / 4 % uint(warpSize));
 }
 
+// The lane whose value a swizzle takes: within four lanes if bit 15 of the pattern is set, by two bits for
+// each; otherwise within 32, by masks that are and-ed, or-ed and xor-ed with the lane's number.
+static inline uint emulator_swizzled(uint lane, uint pattern) {
+  if (pattern & 0x8000) return (lane & ~3u) | (pattern >> (2 * (lane & 3)) & 3);
+  uint inside = ((lane & pattern & 31) | (pattern >> 5 & 31)) ^ (pattern >> 10 & 31);
+  return (lane & ~31u) | inside;
+}
+template <int pattern> static inline float __hip_ds_swizzlef_N(float value) {
+  return emulator_take(value, emulator_swizzled(emulator_lane(), pattern));
+}
+template <int pattern> static inline int __hip_ds_swizzle_N(int value) {
+  return emulator_take(value, emulator_swizzled(emulator_lane(), pattern));
+}
+
 // Dot products of packed bytes and halves; `clamp` is ignored, no caller sets it.
 static inline int __builtin_amdgcn_sdot4(int a, int b, int sum, bool) {
   for (int shift = 0; shift < 32; shift += 8) sum += (signed char)(a >> shift) * (signed char)(b >> shift);
