@@ -440,3 +440,16 @@ def test_launches_are_logged_with_their_time(device: Device, miopen_emulator: Em
     assert launch["ms"] > 0
     assert (launch["grid"], launch["block"]) == ([96, 2, 1], [32, 1, 1])
     assert launch["executed"] is True
+
+
+def test_a_stack_overflow_is_named(device: Device, faults: Any) -> None:
+    source = """
+    __device__ __noinline__ int deep(volatile int* x, int n) {
+        volatile int here[1000];
+        here[n % 1000] = n;
+        return n ? deep(x, n - 1) + here[x[0]] : 0;
+    }
+    extern "C" __global__ void k(volatile int* x, int n) { x[1] = deep(x, n); }"""
+    x = device.put(np.zeros(2, np.int32))
+    assert run_hip(device, source, x, c.c_int(1000)) == HIP_ILLEGAL_ADDRESS
+    assert faults()[0]["kind"] == "stack overflow"

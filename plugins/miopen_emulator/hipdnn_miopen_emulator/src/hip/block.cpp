@@ -56,6 +56,10 @@ void BlockRunner::abandon() {
   current_ = nullptr;
 }
 
+bool BlockRunner::stack_overflowed_at(const void *address) const {
+  return current_ && current_->stack.guards(address);
+}
+
 void BlockRunner::fiber_body(void *argument) {
   auto &fiber = *static_cast<ItemFiber *>(argument);
   BlockRunner &runner = *fiber.runner;

@@ -17,6 +17,7 @@ class BlockRunner {
 
   void run(const Launch &launch, std::array<unsigned, 3> block);
   void abandon();  // after a fault: forgets the items that wait
+  bool stack_overflowed_at(const void *address) const;
 
   // What emulator_barrier() and the others in kernel/work_item.hpp come to.
   void wait_for_block();

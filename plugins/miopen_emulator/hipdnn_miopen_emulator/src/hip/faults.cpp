@@ -5,6 +5,7 @@
 #include <ucontext.h>
 
 #include "../kernel/work_item.hpp"
+#include "block.hpp"
 #include "guarded_memory.hpp"
 
 namespace {
@@ -86,7 +87,9 @@ void report(const Launch &launch) {
   bool memory = state.signal == SIGSEGV || state.signal == SIGBUS;
   Place place{memory ? "misaligned access" : state.signal == SIGFPE ? "division by zero" : "trap"};
   memory &= state.address_known;
-  if (memory) place = place_of(state.address, state.write);
+  bool overflow = memory && BlockRunner::of_this_thread().stack_overflowed_at(state.address);
+  if (overflow) place.kind = "stack overflow";
+  if (memory && !overflow) place = place_of(state.address, state.write);
   LogLine line("fault");
   line.text("kind", place.kind).text("kernel", launch.kernel).triple("block", block).triple("thread", thread);
   std::fprintf(stderr, "emulator: kernel %s: %s by thread %u,%u,%u of block %u,%u,%u", launch.kernel,

@@ -66,5 +66,10 @@ void Fiber::reset(void (*body)(void *), void *argument) {
   own_ = top;
 }
 
+bool Fiber::guards(const void *address) const {
+  const char *at = static_cast<const char *>(address);
+  return mapping_ && at >= mapping_ && at < mapping_ + GUARD_BYTES;
+}
+
 void Fiber::enter() { emulator_switch_stack(&scheduler_, own_); }
 void Fiber::leave() { emulator_switch_stack(&own_, scheduler_); }

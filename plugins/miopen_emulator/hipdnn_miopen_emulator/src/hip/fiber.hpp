@@ -18,6 +18,9 @@ class Fiber {
   void enter();  // from the scheduler: runs the fiber until it leaves
   void leave();  // from the fiber: back to the scheduler
 
+  // Whether `address` is where the stack would grow to if it overflowed.
+  bool guards(const void *address) const;
+
  private:
   char *mapping_ = nullptr;
   void *own_ = nullptr;        // stack pointers, while the other side runs
