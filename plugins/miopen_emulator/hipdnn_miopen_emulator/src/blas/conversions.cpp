@@ -22,7 +22,8 @@ struct Bfloat16 {
     uint32_t wide;
     std::memcpy(&wide, &value, sizeof wide);
     bool is_nan = (wide & 0x7fffffff) > 0x7f800000;
-    bits = static_cast<uint16_t>(is_nan ? wide >> 16 | 0x40 : (wide + 0x7fff + (wide >> 16 & 1)) >> 16);
+    bits = static_cast<uint16_t>(is_nan ? wide >> 16 | 0x40
+                                        : (wide + 0x7fff + (wide >> 16 & 1)) >> 16);
   }
   operator float() const {
     uint32_t wide = static_cast<uint32_t>(bits) << 16;
@@ -64,20 +65,30 @@ void widen(const void *from, DataType type, size_t count, float *to) {
   if (type == F16) return widen_halves(static_cast<const _Float16 *>(from), count, to);
   widen_any(from, type, count, to);
 }
-void widen(const void *from, DataType type, size_t count, double *to) { widen_any(from, type, count, to); }
-void widen(const void *from, DataType type, size_t count, int32_t *to) { widen_any(from, type, count, to); }
+void widen(const void *from, DataType type, size_t count, double *to) {
+  widen_any(from, type, count, to);
+}
+void widen(const void *from, DataType type, size_t count, int32_t *to) {
+  widen_any(from, type, count, to);
+}
 
 void narrow(const float *from, size_t count, void *to, DataType type) {
   if (type == F16) return narrow_to_halves(from, count, static_cast<_Float16 *>(to));
   narrow_any(from, count, to, type);
 }
-void narrow(const double *from, size_t count, void *to, DataType type) { narrow_any(from, count, to, type); }
-void narrow(const int32_t *from, size_t count, void *to, DataType type) { narrow_any(from, count, to, type); }
+void narrow(const double *from, size_t count, void *to, DataType type) {
+  narrow_any(from, count, to, type);
+}
+void narrow(const int32_t *from, size_t count, void *to, DataType type) {
+  narrow_any(from, count, to, type);
+}
 
 size_t bytes_of(DataType type) {
   switch (type) {
-    case I8: case U8: return 1;
-    case F16: case BF16: return 2;
+    case I8:
+    case U8: return 1;
+    case F16:
+    case BF16: return 2;
     case F64: return 8;
     default: return 4;
   }

@@ -1,5 +1,5 @@
-// Products are made in float or double, integers in int32: halves are converted before, accumulated in
-// float, and rounded once at the end, as the GPU's matrix instructions do.
+// Products are made in float or double, integers in int32: halves are converted before, accumulated
+// in float, and rounded once at the end, as the GPU's matrix instructions do.
 #include "gemm.hpp"
 
 #include <algorithm>
@@ -27,17 +27,20 @@ template <class T> std::vector<T> widened(const Matrix &matrix, int rows, int co
 
 template <class T> std::vector<T> transposed(const std::vector<T> &matrix, int rows, int columns) {
   std::vector<T> result(matrix.size());
-  for (size_t column = 0, m = static_cast<size_t>(rows), n = static_cast<size_t>(columns); column < n; column++)
+  for (size_t column = 0, m = static_cast<size_t>(rows), n = static_cast<size_t>(columns);
+       column < n; column++)
     for (size_t row = 0; row < m; row++) result[column + row * n] = matrix[row + column * m];
   return result;
 }
 
-// product = op(a) * op(b) without OpenBLAS. Goes through k in steps that keep a slice of a in the cache.
+// product = op(a) * op(b) without OpenBLAS. Goes through k in steps that keep a slice of a in the
+// cache.
 template <class T>
 void multiply(const Gemm &g, std::vector<T> a, std::vector<T> b, std::vector<T> &product) {
   if (g.transpose_a) a = transposed(a, g.k, g.m);
   if (g.transpose_b) b = transposed(b, g.n, g.k);
-  const size_t m = static_cast<size_t>(g.m), n = static_cast<size_t>(g.n), k = static_cast<size_t>(g.k);
+  const size_t m = static_cast<size_t>(g.m), n = static_cast<size_t>(g.n),
+               k = static_cast<size_t>(g.k);
   constexpr size_t STEP = 64;
   for (size_t first = 0; first < k; first += STEP)
     for (size_t column = 0; column < n; column++)
@@ -78,7 +81,8 @@ template <class T> void compute_in(const Gemm &g) {
 
 bool gemm_supported(const Gemm &g) {
   auto floating = [](DataType t) { return t == F16 || t == BF16 || t == F32 || t == F64; };
-  if (g.compute == I32) return g.a.type == I8 && g.b.type == I8 && g.c.type == I32 && g.d.type == I32;
+  if (g.compute == I32)
+    return g.a.type == I8 && g.b.type == I8 && g.c.type == I32 && g.d.type == I32;
   return floating(g.compute) && floating(g.a.type) && floating(g.b.type) && floating(g.c.type) &&
          floating(g.d.type);
 }
@@ -87,7 +91,8 @@ void compute_gemm(const Gemm &g) {
   if (g.m <= 0 || g.n <= 0) return;
   if (g.compute == I32) return compute_in<int32_t>(g);
   if (g.compute == F64) return compute_in<double>(g);
-  bool plain = g.a.type == F32 && g.b.type == F32 && g.c.type == F32 && g.d.type == F32 && g.compute == F32;
+  bool plain =
+      g.a.type == F32 && g.b.type == F32 && g.c.type == F32 && g.d.type == F32 && g.compute == F32;
   if (plain && openblas_gemm(g)) return;
   compute_in<float>(g);
 }

@@ -5,8 +5,13 @@
 
 // rocblas_datatype
 enum DataType {
-  F16 = 150, F32 = 151, F64 = 152,
-  I8 = 160, U8 = 161, I32 = 162, U32 = 163,
+  F16 = 150,
+  F32 = 151,
+  F64 = 152,
+  I8 = 160,
+  U8 = 161,
+  I32 = 162,
+  U32 = 163,
   BF16 = 168,
 };
 
@@ -16,8 +21,8 @@ struct Matrix {
   int leading;  // elements from one column to the next
 };
 
-// d = alpha * op(a) * op(b) + beta * c, where op(a) is m x k, op(b) k x n, and c and d are m x n. alpha and
-// beta point to a value of the compute type. If beta is zero, c is not read.
+// d = alpha * op(a) * op(b) + beta * c, where op(a) is m x k, op(b) k x n, and c and d are m x n.
+// alpha and beta point to a value of the compute type. If beta is zero, c is not read.
 struct Gemm {
   bool transpose_a, transpose_b;
   int m, n, k;

@@ -8,18 +8,19 @@ namespace {
 
 enum { COLUMN_MAJOR = 102, AS_IS = 111, TRANSPOSED = 112 };  // CBLAS_LAYOUT, CBLAS_TRANSPOSE
 
-template <class T>
-using GemmFunction = void(int layout, int transpose_a, int transpose_b, int m, int n, int k, T alpha, const T *a,
-                          int lda, const T *b, int ldb, T beta, T *c, int ldc);
+template <class T> using GemmFunction = void(int layout, int transpose_a, int transpose_b, int m,
+                                             int n, int k, T alpha, const T *a, int lda, const T *b,
+                                             int ldb, T beta, T *c, int ldc);
 
 struct OpenBlas {
   GemmFunction<float> *sgemm = nullptr;
   GemmFunction<double> *dgemm = nullptr;
 
-  // The tree's own, else whatever the loader finds under the name. It lives in a namespace of symbols of
-  // its own: numpy brings another OpenBLAS into the process.
+  // The tree's own, else whatever the loader finds under the name. It lives in a namespace of
+  // symbols of its own: numpy brings another OpenBLAS into the process.
   OpenBlas() {
-    void *library = dlopen((tree_folder() + "/lib/libopenblas.so.0").c_str(), RTLD_NOW | RTLD_LOCAL);
+    void *library =
+        dlopen((tree_folder() + "/lib/libopenblas.so.0").c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
     if (!library) return;
     sgemm = reinterpret_cast<GemmFunction<float> *>(dlsym(library, "cblas_sgemm"));
@@ -37,7 +38,8 @@ const OpenBlas &openblas() {
 
 int operation(bool transpose) { return transpose ? TRANSPOSED : AS_IS; }
 
-template <class T> bool multiply(GemmFunction<T> *function, const Gemm &g, const T *a, const T *b, T *product) {
+template <class T>
+bool multiply(GemmFunction<T> *function, const Gemm &g, const T *a, const T *b, T *product) {
   if (!function) return false;
   function(COLUMN_MAJOR, operation(g.transpose_a), operation(g.transpose_b), g.m, g.n, g.k, 1, a,
            g.transpose_a ? g.k : g.m, b, g.transpose_b ? g.n : g.k, 0, product, g.m);
@@ -50,7 +52,8 @@ bool openblas_found() { return openblas().sgemm; }
 
 bool openblas_gemm(const Gemm &g) {
   if (!openblas().sgemm) return false;
-  const float alpha = *static_cast<const float *>(g.alpha), beta = *static_cast<const float *>(g.beta);
+  const float alpha = *static_cast<const float *>(g.alpha),
+              beta = *static_cast<const float *>(g.beta);
   auto *d = static_cast<float *>(const_cast<void *>(g.d.data));
   if (beta != 0 && g.c.data != d) {
     for (int column = 0; column < g.n; column++)

@@ -1,9 +1,9 @@
 // One JSON object a line for each event of interest, appended to the file that MIOPEN_EMULATOR_LOG
 // names.
 //
-// The stand-in libraries share this header instead of a library of their own: each line is one write()
-// on an O_APPEND descriptor, so lines of several libraries, threads and processes never mix. The
-// variable is read for every line: tests point it at a new file within one process.
+// The stand-in libraries share this header instead of a library of their own: each line is one
+// write() on an O_APPEND descriptor, so lines of several libraries, threads and processes never
+// mix. The variable is read for every line: tests point it at a new file within one process.
 #pragma once
 
 #include <fcntl.h>

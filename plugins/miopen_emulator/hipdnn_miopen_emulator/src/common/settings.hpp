@@ -30,13 +30,12 @@ inline bool kernels_are_executed() {
 }
 
 // MIOPEN_EMULATOR_CLOCK: whether events carry invented times, which repeat, or real ones.
-inline bool clock_is_virtual() {
-  return is_first_word("MIOPEN_EMULATOR_CLOCK", "virtual", "real");
-}
+inline bool clock_is_virtual() { return is_first_word("MIOPEN_EMULATOR_CLOCK", "virtual", "real"); }
 
 inline bool memory_is_guarded() { return !is_first_word("MIOPEN_EMULATOR_GUARD", "0", "1"); }
 
-// The folder that holds lib/, bin/ and toolchain/: two levels above the library this is compiled into.
+// The folder that holds lib/, bin/ and toolchain/: two levels above the library this is compiled
+// into.
 inline const std::string &tree_folder() {
   static const std::string folder = [] {
     Dl_info info{};
@@ -55,4 +54,6 @@ inline const std::string &tree_folder() {
 inline const char *device_architecture() {
   return setting("MIOPEN_EMULATOR_ARCH", "gfx90a:sramecc+:xnack-");
 }
-inline unsigned wavefront_size() { return std::strncmp(device_architecture(), "gfx1", 4) ? 64 : 32; }
+inline unsigned wavefront_size() {
+  return std::strncmp(device_architecture(), "gfx1", 4) ? 64 : 32;
+}

@@ -14,7 +14,8 @@ std::array<uint32_t, 64> round_constants() {
   size_t found = 0;
   for (int candidate = 2; found < constants.size(); candidate++) {
     bool prime = true;
-    for (int divisor = 2; divisor * divisor <= candidate; divisor++) prime &= candidate % divisor != 0;
+    for (int divisor = 2; divisor * divisor <= candidate; divisor++)
+      prime &= candidate % divisor != 0;
     if (!prime) continue;
     long double root = cbrtl(candidate);
     constants[found++] = static_cast<uint32_t>((root - floorl(root)) * 4294967296.0L);
@@ -65,7 +66,8 @@ void Sha256::compress() {
   static const std::array<uint32_t, 64> constants = round_constants();
   uint32_t w[64];
   for (int i = 0; i < 16; i++)
-    w[i] = static_cast<uint32_t>(block_[4 * i]) << 24 | static_cast<uint32_t>(block_[4 * i + 1]) << 16 |
+    w[i] = static_cast<uint32_t>(block_[4 * i]) << 24 |
+           static_cast<uint32_t>(block_[4 * i + 1]) << 16 |
            static_cast<uint32_t>(block_[4 * i + 2]) << 8 | block_[4 * i + 3];
   for (int i = 16; i < 64; i++) {
     uint32_t s0 = rotated(w[i - 15], 7) ^ rotated(w[i - 15], 18) ^ w[i - 15] >> 3;

@@ -1,8 +1,8 @@
 // Stand-in libamd_comgr, through which MIOpen compiles its OpenCL kernels.
 //
 // MIOpen asks for a chain of actions: add precompiled headers, source to bitcode, bitcode to
-// relocatable, relocatable to executable. The second makes the whole code object; the others hand it on
-// under the kind of data that they are to yield.
+// relocatable, relocatable to executable. The second makes the whole code object; the others hand
+// it on under the kind of data that they are to yield.
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -22,15 +22,21 @@ enum Action {
   COMPILE_WITH_DEVICE_LIBRARIES = 12,
 };
 
-struct Handle { uint64_t value; };
+struct Handle {
+  uint64_t value;
+};
 
 struct Data {
   int kind = 0;
   int references = 1;
   std::string content, name;
 };
-struct DataSet { std::vector<Data *> items; };
-struct ActionInfo { std::vector<std::string> options; };
+struct DataSet {
+  std::vector<Data *> items;
+};
+struct ActionInfo {
+  std::vector<std::string> options;
+};
 
 template <class T> T *object(Handle handle) {
   return reinterpret_cast<T *>(static_cast<uintptr_t>(handle.value));
@@ -172,7 +178,8 @@ int amd_comgr_do_action(int action, Handle info_handle, Handle input_handle, Han
     case LINK_EXECUTABLE: return hand_on(input, output, RELOCATABLE, EXECUTABLE);
     case ASSEMBLE: return compile(input, info, output, "assembly", RELOCATABLE);
     default:
-      add(output, LOG, "log", "error: comgr action " + std::to_string(action) + " is not supported\n");
+      add(output, LOG, "log",
+          "error: comgr action " + std::to_string(action) + " is not supported\n");
       return ERROR;
   }
 }

@@ -1,7 +1,8 @@
 // Compiled kernels are kept in <cache>/kernels/<fingerprint>/, one file for each source with its
 // headers and options. The fingerprint stands for all else that decides what comes out: compiler,
-// machine options, the kernels' runtime. The compile driver (bin/compile-kernel of the tree) computes
-// it when it prepares a tree for its first compilation; looking a kernel up starts no process.
+// machine options, the kernels' runtime. The compile driver (bin/compile-kernel of the tree)
+// computes it when it prepares a tree for its first compilation; looking a kernel up starts no
+// process.
 #include "kernel_compiler.hpp"
 
 #include <spawn.h>
@@ -49,8 +50,8 @@ struct TemporaryFolder {
   }
 };
 
-// The instruction set that kernels are compiled for. It is a level, not "native", so that machines that
-// share a cache mostly share its kernels; the higher one converts halves in hardware.
+// The instruction set that kernels are compiled for. It is a level, not "native", so that machines
+// that share a cache mostly share its kernels; the higher one converts halves in hardware.
 std::string machine_level() {
   __builtin_cpu_init();
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
@@ -82,7 +83,8 @@ std::string fingerprint() {
   static std::mutex lock;
   static std::string known;
   std::lock_guard<std::mutex> guard(lock);
-  if (known.empty()) known = read_file(tree_folder() + "/kernel-runtime/" + machine_level() + "/fingerprint");
+  if (known.empty())
+    known = read_file(tree_folder() + "/kernel-runtime/" + machine_level() + "/fingerprint");
   return known;
 }
 
@@ -117,7 +119,8 @@ void write_request(const KernelSource &source, const fs::path &folder) {
 // A rename, so that other processes see a whole file or none.
 void keep(const std::string &code, const fs::path &file) {
   fs::path partial = file;
-  partial += "." + std::to_string(getpid()) + "." + std::to_string(reinterpret_cast<uintptr_t>(&code));
+  partial +=
+      "." + std::to_string(getpid()) + "." + std::to_string(reinterpret_cast<uintptr_t>(&code));
   write_file(partial, code);
   fs::rename(partial, file);
 }
@@ -133,7 +136,8 @@ CompiledKernel compile_for_the_host(const KernelSource &source, bool &cached) {
   bool ok = run_driver(folder.path);
   std::string code = read_file(folder.path / "kernel.so"), log = read_file(folder.path / "log");
   if (const char *kept_sources = setting("MIOPEN_EMULATOR_KEEP_SOURCES", nullptr))
-    fs::copy(folder.path, fs::path(kept_sources) / (source.name + "-" + digest(source).substr(0, 12)),
+    fs::copy(folder.path,
+             fs::path(kept_sources) / (source.name + "-" + digest(source).substr(0, 12)),
              fs::copy_options::recursive | fs::copy_options::overwrite_existing);
   if (!ok || code.empty())
     return {false, "", log.empty() ? "error: bin/compile-kernel failed without a message\n" : log};

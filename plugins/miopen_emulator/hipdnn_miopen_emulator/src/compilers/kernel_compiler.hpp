@@ -22,5 +22,6 @@ struct CompiledKernel {
 // Never throws; whatever goes wrong is a failed compilation with the reason in its log.
 //
 //   MIOPEN_EMULATOR_FAIL_COMPILE  compiling a program whose name contains this text fails
-//   MIOPEN_EMULATOR_KEEP_SOURCES  folder that gets the source, headers and options of what is compiled
+//   MIOPEN_EMULATOR_KEEP_SOURCES  folder that gets the source, headers and options of what is
+//   compiled
 CompiledKernel compile_kernel(const KernelSource &source);

@@ -98,7 +98,8 @@ void BlockRunner::wait(State state) {
 }
 
 // Called when every item has ended or waits. Lanes that wait for their wavefront go first: those of
-// their wavefront that wait for the block don't take part. If there are none, the barrier is complete.
+// their wavefront that wait for the block don't take part. If there are none, the barrier is
+// complete.
 void BlockRunner::release_waiting() {
   bool released = false;
   for (size_t i = 0; i < used_; i++) {

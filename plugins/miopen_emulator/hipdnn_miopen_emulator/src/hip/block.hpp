@@ -1,7 +1,8 @@
 // Runs the work items of one block on one thread.
 //
 // A fiber runs items one after another, in a plain loop, until one waits at a barrier; then another
-// fiber goes on with the next items. A kernel without barriers thus needs one fiber and no switches.
+// fiber goes on with the next items. A kernel without barriers thus needs one fiber and no
+// switches.
 #pragma once
 
 #include <array>
@@ -36,8 +37,8 @@ class BlockRunner {
     unsigned index = 0;
   };
 
-  // Two sets of slots take turns: who reads the last operation's may be overtaken by one that writes
-  // the next one's, but not by two operations.
+  // Two sets of slots take turns: who reads the last operation's may be overtaken by one that
+  // writes the next one's, but not by two operations.
   struct Wavefront {
     struct Operation {
       unsigned long lanes = 0;  // that took part

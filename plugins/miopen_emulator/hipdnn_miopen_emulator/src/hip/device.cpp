@@ -1,8 +1,8 @@
 // Stand-in libamdhip64: devices, versions and error texts.
 //
-//   MIOPEN_EMULATOR_ARCH     architecture, as in gcnArchName (default gfx90a:sramecc+:xnack-, an MI200)
-//   MIOPEN_EMULATOR_CU       number of compute units (default 110); part of a perf-db file's name
-//   MIOPEN_EMULATOR_DEVICES  number of devices (default 1; 0 = hipErrorNoDevice)
+//   MIOPEN_EMULATOR_ARCH     architecture, as in gcnArchName (default gfx90a:sramecc+:xnack-, an
+//   MI200) MIOPEN_EMULATOR_CU       number of compute units (default 110); part of a perf-db file's
+//   name MIOPEN_EMULATOR_DEVICES  number of devices (default 1; 0 = hipErrorNoDevice)
 #include <hip/hip_version.h>
 
 #include "guarded_memory.hpp"
@@ -22,12 +22,16 @@ size_t device_memory_total() { return size_t{64} << 30; }
 
 extern "C" {
 
-hipError_t hipInit(unsigned) {
-  return devices() ? hipSuccess : hipErrorNoDevice;
-}
+hipError_t hipInit(unsigned) { return devices() ? hipSuccess : hipErrorNoDevice; }
 
-hipError_t hipRuntimeGetVersion(int *version) { *version = HIP_VERSION; return hipSuccess; }
-hipError_t hipDriverGetVersion(int *version) { *version = HIP_VERSION; return hipSuccess; }
+hipError_t hipRuntimeGetVersion(int *version) {
+  *version = HIP_VERSION;
+  return hipSuccess;
+}
+hipError_t hipDriverGetVersion(int *version) {
+  *version = HIP_VERSION;
+  return hipSuccess;
+}
 
 hipError_t hipGetDeviceCount(int *count) {
   *count = devices();
@@ -64,7 +68,8 @@ hipError_t hipGetDevicePropertiesR0600(hipDeviceProp_tR0600 *p, int device) {
   p->totalGlobalMem = device_memory_total();
   p->multiProcessorCount = compute_units();
   p->warpSize = warp_size();
-  p->sharedMemPerBlock = p->sharedMemPerMultiprocessor = p->maxSharedMemoryPerMultiProcessor = 65536;
+  p->sharedMemPerBlock = p->sharedMemPerMultiprocessor = p->maxSharedMemoryPerMultiProcessor =
+      65536;
   p->regsPerBlock = 65536;
   p->maxThreadsPerBlock = 1024;
   p->maxThreadsPerMultiProcessor = 2048;
@@ -72,8 +77,8 @@ hipError_t hipGetDevicePropertiesR0600(hipDeviceProp_tR0600 *p, int device) {
     p->maxThreadsDim[i] = 1024;
     p->maxGridSize[i] = i ? 65536 : 2147483647;
   }
-  p->clockRate = 1700000;         // kHz
-  p->memoryClockRate = 1600000;   // kHz
+  p->clockRate = 1700000;        // kHz
+  p->memoryClockRate = 1600000;  // kHz
   p->clockInstructionRate = 100000;
   p->memoryBusWidth = 4096;
   p->l2CacheSize = 8 << 20;
@@ -105,15 +110,16 @@ hipError_t hipDeviceGetAttribute(int *value, hipDeviceAttribute_t attribute, int
     case hipDeviceAttributeL2CacheSize: *value = 8 << 20; break;
     case hipDeviceAttributeCooperativeLaunch:
     case hipDeviceAttributeConcurrentKernels: *value = 1; break;
-    default:
-      LogLine("unknown attribute").whole("attribute", attribute);
-      *value = 0;
+    default: LogLine("unknown attribute").whole("attribute", attribute); *value = 0;
   }
   return hipSuccess;
 }
 
 // The errors these stand-ins return; names as in hip_runtime_api.h.
-static const struct { hipError_t code; const char *name, *text; } errors[] = {
+static const struct {
+  hipError_t code;
+  const char *name, *text;
+} errors[] = {
     {hipSuccess, "hipSuccess", "no error"},
     {hipErrorInvalidValue, "hipErrorInvalidValue", "invalid argument"},
     {hipErrorOutOfMemory, "hipErrorOutOfMemory", "out of memory"},
@@ -123,7 +129,8 @@ static const struct { hipError_t code; const char *name, *text; } errors[] = {
     {hipErrorNotReady, "hipErrorNotReady", "device not ready"},
     {hipErrorFileNotFound, "hipErrorFileNotFound", "file not found"},
     {hipErrorInvalidImage, "hipErrorInvalidImage", "device kernel image is invalid"},
-    {hipErrorInvalidConfiguration, "hipErrorInvalidConfiguration", "invalid configuration argument"},
+    {hipErrorInvalidConfiguration, "hipErrorInvalidConfiguration",
+     "invalid configuration argument"},
     {hipErrorNotFound, "hipErrorNotFound", "named symbol not found"},
     {hipErrorIllegalAddress, "hipErrorIllegalAddress", "an illegal memory access was encountered"},
     {hipErrorLaunchFailure, "hipErrorLaunchFailure", "unspecified launch failure"},

@@ -13,7 +13,8 @@ namespace {
 constexpr int SIGNALS[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 struct sigaction previous[NSIG];
 
-// What a thread's kernel fell over. The handler only fills this in; the report is made after leaving it.
+// What a thread's kernel fell over. The handler only fills this in; the report is made after
+// leaving it.
 struct ThreadState {
   bool in_kernel = false;
   sigjmp_buf escape;
@@ -44,8 +45,10 @@ void handle(int signal, siginfo_t *info, void *context) {
   constexpr long long PAGE_FAULT_WAS_WRITE = 2;
   state.signal = signal;
   state.address = static_cast<char *>(info->si_addr);
-  state.address_known = info->si_code != SI_KERNEL;  // misaligned or impossible: the CPU doesn't say
-  state.write = static_cast<ucontext_t *>(context)->uc_mcontext.gregs[REG_ERR] & PAGE_FAULT_WAS_WRITE;
+  state.address_known =
+      info->si_code != SI_KERNEL;  // misaligned or impossible: the CPU doesn't say
+  state.write =
+      static_cast<ucontext_t *>(context)->uc_mcontext.gregs[REG_ERR] & PAGE_FAULT_WAS_WRITE;
   siglongjmp(state.escape, 1);
 }
 
@@ -65,8 +68,8 @@ struct Place {
   size_t bytes = 0;
 };
 
-// Which allocation was meant. With guards an overrun ends within a page of its own allocation; without
-// them the nearest one below is a guess that is only made if it is as near.
+// Which allocation was meant. With guards an overrun ends within a page of its own allocation;
+// without them the nearest one below is a guess that is only made if it is as near.
 Place place_of(const char *address, bool write) {
   constexpr ptrdiff_t NEAR = 4096;
   size_t bytes = 0;
@@ -75,7 +78,8 @@ Place place_of(const char *address, bool write) {
   const char *kind = write ? "out of bounds write" : "out of bounds read";
   for (ObjectKind owner : {DEVICE_MEMORY, HOST_MEMORY}) {
     Extent below = object_before(owner, address);
-    if (below.base && address - (below.base + below.bytes) < NEAR) return {kind, below.base, below.bytes};
+    if (below.base && address - (below.base + below.bytes) < NEAR)
+      return {kind, below.base, below.bytes};
     Extent above = object_before(owner, address + NEAR);
     if (above.base && above.base > address) return {kind, above.base, above.bytes};
   }
@@ -91,9 +95,13 @@ void report(const Launch &launch) {
   if (overflow) place.kind = "stack overflow";
   if (memory && !overflow) place = place_of(state.address, state.write);
   LogLine line("fault");
-  line.text("kind", place.kind).text("kernel", launch.kernel).triple("block", block).triple("thread", thread);
-  std::fprintf(stderr, "emulator: kernel %s: %s by thread %u,%u,%u of block %u,%u,%u", launch.kernel,
-               place.kind, thread[0], thread[1], thread[2], block[0], block[1], block[2]);
+  line.text("kind", place.kind)
+      .text("kernel", launch.kernel)
+      .triple("block", block)
+      .triple("thread", thread);
+  std::fprintf(stderr, "emulator: kernel %s: %s by thread %u,%u,%u of block %u,%u,%u",
+               launch.kernel, place.kind, thread[0], thread[1], thread[2], block[0], block[1],
+               block[2]);
   if (memory) {
     char text[32];
     std::snprintf(text, sizeof text, "%p", static_cast<void *>(state.address));

@@ -12,8 +12,9 @@ constexpr size_t GUARD_BYTES = 4096;
 extern "C" void emulator_switch_stack(void **from, void *to) __attribute__((visibility("hidden")));
 extern "C" void emulator_start_fiber() __attribute__((visibility("hidden")));
 
-// Saves what the calling convention lets a callee change at its peril, and does the same in reverse on
-// the other stack. A new fiber's stack holds its function and argument in place of two such registers.
+// Saves what the calling convention lets a callee change at its peril, and does the same in reverse
+// on the other stack. A new fiber's stack holds its function and argument in place of two such
+// registers.
 asm(R"(
 .text
 .hidden emulator_switch_stack
@@ -59,7 +60,7 @@ void Fiber::reset(void (*body)(void *), void *argument) {
   void **top = reinterpret_cast<void **>(mapping_ + GUARD_BYTES + STACK_BYTES);
   *--top = nullptr;  // two, so that the stack is aligned where emulator_start_fiber calls
   *--top = nullptr;
-  *--top = reinterpret_cast<void *>(emulator_start_fiber);  // what the switch returns to
+  *--top = reinterpret_cast<void *>(emulator_start_fiber);      // what the switch returns to
   for (int unused = 0; unused < 4; unused++) *--top = nullptr;  // rbp, rbx, r12, r13
   *--top = argument;                                            // r14
   *--top = reinterpret_cast<void *>(body);                      // r15

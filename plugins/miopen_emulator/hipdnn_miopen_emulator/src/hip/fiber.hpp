@@ -23,6 +23,6 @@ class Fiber {
 
  private:
   char *mapping_ = nullptr;
-  void *own_ = nullptr;        // stack pointers, while the other side runs
+  void *own_ = nullptr;  // stack pointers, while the other side runs
   void *scheduler_ = nullptr;
 };

@@ -15,8 +15,10 @@ unsigned threads_wanted() {
   char *end = nullptr;
   long count = std::strtol(text, &end, 10);
   if (*end || count < 1 || count > 1024) {
-    std::fprintf(stderr,
-                 "error: environment variable MIOPEN_EMULATOR_THREADS is '%s'; allowed are 1 to 1024\n", text);
+    std::fprintf(
+        stderr,
+        "error: environment variable MIOPEN_EMULATOR_THREADS is '%s'; allowed are 1 to 1024\n",
+        text);
     std::_Exit(2);
   }
   return static_cast<unsigned>(count);
@@ -43,8 +45,9 @@ hipError_t run_grid(const Launch &launch) {
         size_t first = next.fetch_add(share);
         if (first >= total) return;
         for (size_t i = first; i < std::min(first + share, total); i++)
-          runner.run(launch, {static_cast<unsigned>(i % columns), static_cast<unsigned>(i / columns % rows),
-                              static_cast<unsigned>(i / columns / rows)});
+          runner.run(launch,
+                     {static_cast<unsigned>(i % columns), static_cast<unsigned>(i / columns % rows),
+                      static_cast<unsigned>(i / columns / rows)});
       }
     });
     if (own != hipSuccess) {

@@ -6,7 +6,8 @@
 #include "runtime.hpp"
 
 struct Shape {
-  unsigned items[3];  // in all, as in an OpenCL launch; the last block of a dimension may be partial
+  unsigned
+      items[3];  // in all, as in an OpenCL launch; the last block of a dimension may be partial
   unsigned block[3];
 
   unsigned blocks(int dimension) const {
@@ -23,5 +24,6 @@ struct Launch {
   unsigned wavefront_size;
 };
 
-// Returns hipErrorIllegalAddress or hipErrorLaunchFailure, after reporting it, if the kernel faults.
+// Returns hipErrorIllegalAddress or hipErrorLaunchFailure, after reporting it, if the kernel
+// faults.
 hipError_t run_grid(const Launch &launch);

@@ -33,7 +33,8 @@ std::deque<Allocation> freed;
 // Writes to the log and to standard error that `allocation` was written around by `when`.
 void report(const Allocation &allocation, const char *address, const std::string &when) {
   ptrdiff_t offset = address - allocation.base;
-  std::fprintf(stderr, "emulator: %s wrote out of bounds, at byte %td of an allocation of %zu bytes\n",
+  std::fprintf(stderr,
+               "emulator: %s wrote out of bounds, at byte %td of an allocation of %zu bytes\n",
                when.c_str(), offset, allocation.bytes);
   LogLine("fault")
       .text("kind", "out of bounds write")
@@ -61,7 +62,8 @@ bool intact(const Allocation &allocation, const std::string &when) {
 void *guarded_allocate(size_t bytes) {
   size_t rounded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   size_t pages = (rounded + PAGE - 1) / PAGE * PAGE;
-  void *mapping = mmap(nullptr, pages + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *mapping = mmap(nullptr, pages + 2 * PAGE, PROT_NONE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping == MAP_FAILED) return nullptr;
   Allocation made{static_cast<char *>(mapping), pages + 2 * PAGE, nullptr, bytes};
   if (mprotect(made.first_page(), pages, PROT_READ | PROT_WRITE)) {

@@ -1,5 +1,5 @@
-// Stand-in libamdhip64: kernel launches. A launch is done when the call returns, so streams are in order
-// by themselves.
+// Stand-in libamdhip64: kernel launches. A launch is done when the call returns, so streams are in
+// order by themselves.
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -28,11 +28,14 @@ struct ArgumentBuffer {
   char *data() { return reinterpret_cast<char *>(storage.data()); }
 
  private:
-  struct alignas(64) Line { char bytes[64]; };
+  struct alignas(64) Line {
+    char bytes[64];
+  };
   std::vector<Line> storage;
 };
 
-hipError_t pack(const KernelEntry &entry, void **parameters, void **extra, ArgumentBuffer *&buffer) {
+hipError_t pack(const KernelEntry &entry, void **parameters, void **extra,
+                ArgumentBuffer *&buffer) {
   size_t needed = 0;
   for (unsigned i = 0; i < entry.count; i++)
     needed = std::max(needed, size_t{entry.arguments[i].offset} + entry.arguments[i].bytes);
@@ -48,20 +51,22 @@ hipError_t pack(const KernelEntry &entry, void **parameters, void **extra, Argum
     std::memcpy(buffer->data(), given, given_bytes);
   } else {
     for (unsigned i = 0; i < entry.count; i++)
-      std::memcpy(buffer->data() + entry.arguments[i].offset, parameters[i], entry.arguments[i].bytes);
+      std::memcpy(buffer->data() + entry.arguments[i].offset, parameters[i],
+                  entry.arguments[i].bytes);
   }
   return hipSuccess;
 }
 
-hipError_t execute(const KernelFunction &function, const Shape &shape, size_t shared, void **parameters,
-                   void **extra) {
+hipError_t execute(const KernelFunction &function, const Shape &shape, size_t shared,
+                   void **parameters, void **extra) {
   ArgumentBuffer *buffer = nullptr;
   hipError_t status = pack(*function.entry, parameters, extra, buffer);
   if (status == hipSuccess)
     status = run_grid({function.name.c_str(), function.entry->call, buffer->data(), shape, shared,
                        wavefront_size()});
   delete buffer;
-  if (status == hipSuccess && !guarded_memory_intact(function.name)) status = hipErrorIllegalAddress;
+  if (status == hipSuccess && !guarded_memory_intact(function.name))
+    status = hipErrorIllegalAddress;
   return status;
 }
 
@@ -94,13 +99,16 @@ extern "C" {
 hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned gx, unsigned gy, unsigned gz,
                                  unsigned bx, unsigned by, unsigned bz, unsigned shared,
                                  hipStream_t stream, void **parameters, void **extra) {
-  return launch(function, {{gx * bx, gy * by, gz * bz}, {bx, by, bz}}, shared, stream, parameters, extra);
+  return launch(function, {{gx * bx, gy * by, gz * bz}, {bx, by, bz}}, shared, stream, parameters,
+                extra);
 }
 
 hipError_t hipModuleLaunchCooperativeKernel(hipFunction_t function, unsigned gx, unsigned gy,
                                             unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                                            unsigned shared, hipStream_t stream, void **parameters) {
-  return hipModuleLaunchKernel(function, gx, gy, gz, bx, by, bz, shared, stream, parameters, nullptr);
+                                            unsigned shared, hipStream_t stream,
+                                            void **parameters) {
+  return hipModuleLaunchKernel(function, gx, gy, gz, bx, by, bz, shared, stream, parameters,
+                               nullptr);
 }
 
 // Here the grid is in work items, and two events may time the kernel itself.
@@ -109,7 +117,8 @@ hipError_t hipExtModuleLaunchKernel(hipFunction_t function, uint32_t gx, uint32_
                                     hipStream_t stream, void **parameters, void **extra,
                                     hipEvent_t start, hipEvent_t stop, uint32_t) {
   event_stamp(start);
-  hipError_t status = launch(function, {{gx, gy, gz}, {bx, by, bz}}, shared, stream, parameters, extra);
+  hipError_t status =
+      launch(function, {{gx, gy, gz}, {bx, by, bz}}, shared, stream, parameters, extra);
   event_stamp(stop);
   return status;
 }

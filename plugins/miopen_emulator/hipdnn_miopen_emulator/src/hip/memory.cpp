@@ -15,11 +15,15 @@ hipError_t allocate(ObjectKind kind, void **pointer, size_t bytes) {
   if (!bytes) return hipSuccess;  // as HIP does
   if (bytes > device_memory_total() - object_bytes_live(kind)) return hipErrorOutOfMemory;
   bool guarded = memory_is_guarded();
-  if (guarded) *pointer = guarded_allocate(bytes);
-  else if (posix_memalign(pointer, 4096, bytes)) *pointer = nullptr;
+  if (guarded)
+    *pointer = guarded_allocate(bytes);
+  else if (posix_memalign(pointer, 4096, bytes))
+    *pointer = nullptr;
   if (!*pointer) return hipErrorOutOfMemory;
   object_add(kind, *pointer, bytes);
-  LogLine("alloc").whole("bytes", static_cast<long long>(bytes)).flag("device", kind == DEVICE_MEMORY);
+  LogLine("alloc")
+      .whole("bytes", static_cast<long long>(bytes))
+      .flag("device", kind == DEVICE_MEMORY);
   return hipSuccess;
 }
 
@@ -33,8 +37,8 @@ hipError_t release(ObjectKind kind, void *pointer) {
 // Whether [address, address + bytes) lies in one live device allocation.
 bool inside(const void *address, size_t bytes) {
   Extent found = object_covering(DEVICE_MEMORY, address);
-  return found.base &&
-         bytes <= found.bytes - static_cast<size_t>(static_cast<const char *>(address) - found.base);
+  return found.base && bytes <= found.bytes - static_cast<size_t>(
+                                                  static_cast<const char *>(address) - found.base);
 }
 
 hipError_t copy(void *to, const void *from, size_t bytes, hipMemcpyKind kind) {
@@ -56,7 +60,9 @@ hipError_t copy(void *to, const void *from, size_t bytes, hipMemcpyKind kind) {
 
 extern "C" {
 
-hipError_t hipMalloc(void **pointer, size_t bytes) { return allocate(DEVICE_MEMORY, pointer, bytes); }
+hipError_t hipMalloc(void **pointer, size_t bytes) {
+  return allocate(DEVICE_MEMORY, pointer, bytes);
+}
 hipError_t hipFree(void *pointer) { return release(DEVICE_MEMORY, pointer); }
 
 hipError_t hipHostMalloc(void **pointer, size_t bytes, unsigned) {

@@ -1,5 +1,5 @@
-// Stand-in libamdhip64: modules. A code object is a shared object of the host; in accept mode it may also
-// be a marker, which has every function and can't be run.
+// Stand-in libamdhip64: modules. A code object is a shared object of the host; in accept mode it
+// may also be a marker, which has every function and can't be run.
 #include <elf.h>
 
 #include <atomic>
@@ -36,12 +36,12 @@ size_t image_bytes(const void *image) {
   return header->e_shoff + size_t{header->e_shnum} * header->e_shentsize;
 }
 
-// dlopen wants a file, and takes one by a name it knows for the library it already has: so each image
-// gets a name of its own, for as long as it takes.
+// dlopen wants a file, and takes one by a name it knows for the library it already has: so each
+// image gets a name of its own, for as long as it takes.
 void *load_library(const void *image) {
   static std::atomic<unsigned> count;
-  fs::path file = fs::temp_directory_path() / ("kernel-" + std::to_string(getpid()) + "-" +
-                                               std::to_string(count++) + ".so");
+  fs::path file = fs::temp_directory_path() /
+                  ("kernel-" + std::to_string(getpid()) + "-" + std::to_string(count++) + ".so");
   std::ofstream(file, std::ios::binary)
       .write(static_cast<const char *>(image), static_cast<std::streamsize>(image_bytes(image)));
   void *library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -56,13 +56,15 @@ hipError_t load(hipModule_t *module, const void *image) {
     hipError_t status = hipSuccess;
     if (!starts_with(image, ELFMAG)) {
       status = refuse(
-          "it is a marker, made with MIOPEN_EMULATOR_KERNELS=accept (or by a MIOpen that starts its own "
+          "it is a marker, made with MIOPEN_EMULATOR_KERNELS=accept (or by a MIOpen that starts "
+          "its own "
           "compiler, which can't be executed); MIOpen keeps code objects, so use another "
           "MIOPEN_CUSTOM_CACHE_DIR when kernels are to be executed");
     } else if (!(made->library = load_library(image))) {
       const char *why = dlerror();
-      status = refuse(std::string(why ? why : "unknown reason") +
-                      " (made by another build of the emulator? use another MIOPEN_CUSTOM_CACHE_DIR)");
+      status =
+          refuse(std::string(why ? why : "unknown reason") +
+                 " (made by another build of the emulator? use another MIOPEN_CUSTOM_CACHE_DIR)");
     }
     if (status != hipSuccess) {
       delete made;

@@ -48,7 +48,8 @@ Extent object_before(ObjectKind kind, const void *address) {
 
 Extent object_covering(ObjectKind kind, const void *address) {
   Extent found = object_before(kind, address);
-  return found.base && static_cast<const char *>(address) < found.base + found.bytes ? found : Extent{};
+  return found.base && static_cast<const char *>(address) < found.base + found.bytes ? found
+                                                                                     : Extent{};
 }
 
 size_t object_bytes_live(ObjectKind kind) {

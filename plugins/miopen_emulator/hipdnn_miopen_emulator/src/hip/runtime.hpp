@@ -18,8 +18,8 @@ struct Extent {
   size_t bytes;
 };
 
-// Objects are registered when created and forgotten when destroyed, so a stale or foreign handle is an
-// error instead of a crash, and a leak can be counted.
+// Objects are registered when created and forgotten when destroyed, so a stale or foreign handle is
+// an error instead of a crash, and a leak can be counted.
 void object_add(ObjectKind kind, void *object, size_t bytes);
 bool object_remove(ObjectKind kind, void *object);
 bool object_known(ObjectKind kind, const void *object);
@@ -32,8 +32,8 @@ Extent object_before(ObjectKind kind, const void *address);
 
 inline bool stream_valid(hipStream_t stream) { return !stream || object_known(STREAM, stream); }
 
-// Milliseconds of device time. The virtual clock is advanced by kernel launches only, so that timings
-// repeat.
+// Milliseconds of device time. The virtual clock is advanced by kernel launches only, so that
+// timings repeat.
 double clock_now();
 void clock_advance(double milliseconds);
 

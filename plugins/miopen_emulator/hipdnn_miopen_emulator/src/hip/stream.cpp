@@ -1,12 +1,17 @@
-// Stand-in libamdhip64: streams and events. Work is done when it is enqueued, so there is nothing to wait
-// for.
+// Stand-in libamdhip64: streams and events. Work is done when it is enqueued, so there is nothing
+// to wait for.
 #include "guarded_memory.hpp"
 #include "runtime.hpp"
 
 namespace {
 
-struct Stream { unsigned flags; };
-struct Event { double time; bool recorded; };
+struct Stream {
+  unsigned flags;
+};
+struct Event {
+  double time;
+  bool recorded;
+};
 
 template <class T> hipError_t create(ObjectKind kind, void **handle) {
   T *object = new T{};
@@ -35,7 +40,9 @@ hipError_t hipStreamCreate(hipStream_t *stream) {
   return create<Stream>(STREAM, reinterpret_cast<void **>(stream));
 }
 
-hipError_t hipStreamCreateWithFlags(hipStream_t *stream, unsigned) { return hipStreamCreate(stream); }
+hipError_t hipStreamCreateWithFlags(hipStream_t *stream, unsigned) {
+  return hipStreamCreate(stream);
+}
 
 hipError_t hipStreamDestroy(hipStream_t stream) { return destroy<Stream>(STREAM, stream); }
 

@@ -51,7 +51,8 @@ class Pool {
 }  // namespace
 
 void run_on_threads(size_t count, const std::function<void()> &work) {
-  // Never destroyed: its threads outlive main. A forked child has none of them, so it makes its own.
+  // Never destroyed: its threads outlive main. A forked child has none of them, so it makes its
+  // own.
   static Pool *pool;
   static pid_t owner;
   if (owner != getpid()) {

@@ -1,6 +1,12 @@
 // The GPU compiler's intrinsic functions that MIOpen's kernels use.
 #pragma once
 
+#include "half_types.hpp"
+#include "indices.hpp"
+#include "math.hpp"
+#include "vector_types.hpp"
+#include "wavefront.hpp"
+
 static inline void __builtin_amdgcn_s_barrier() { emulator_barrier(); }
 static inline void __builtin_amdgcn_s_waitcnt(int) {}
 static inline void __builtin_amdgcn_sched_barrier(int) {}
@@ -20,8 +26,9 @@ static inline int __builtin_amdgcn_ds_bpermute(int address, int value) {
   return emulator_take(value, uint(address) / 4 % uint(warpSize));
 }
 
-// The lane whose value a swizzle takes: within four lanes if bit 15 of the pattern is set, by two bits for
-// each; otherwise within 32, by masks that are and-ed, or-ed and xor-ed with the lane's number.
+// The lane whose value a swizzle takes: within four lanes if bit 15 of the pattern is set, by two
+// bits for each; otherwise within 32, by masks that are and-ed, or-ed and xor-ed with the lane's
+// number.
 static inline uint emulator_swizzled(uint lane, uint pattern) {
   if (pattern & 0x8000) return (lane & ~3u) | (pattern >> (2 * (lane & 3)) & 3);
   uint inside = ((lane & pattern & 31) | (pattern >> 5 & 31)) ^ (pattern >> 10 & 31);
@@ -36,7 +43,8 @@ template <int pattern> static inline int __hip_ds_swizzle_N(int value) {
 
 // Dot products of packed bytes and halves; `clamp` is ignored, no caller sets it.
 static inline int __builtin_amdgcn_sdot4(int a, int b, int sum, bool) {
-  for (int shift = 0; shift < 32; shift += 8) sum += (signed char)(a >> shift) * (signed char)(b >> shift);
+  for (int shift = 0; shift < 32; shift += 8)
+    sum += (signed char)(a >> shift) * (signed char)(b >> shift);
   return sum;
 }
 static inline int __builtin_amdgcn_sdot2(short2 a, short2 b, int sum, bool) {

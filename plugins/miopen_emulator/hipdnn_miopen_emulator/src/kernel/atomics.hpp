@@ -13,18 +13,18 @@ template <class T, class Next> static inline T emulator_atomic(T *address, Next 
   }
 }
 
-#define EMULATOR_ATOMIC(name, expression)                                                  \
-  template <class T> static inline T name(T *address, decltype(T()) value) {               \
-    return emulator_atomic(address, [value](T old) -> T { return expression; });           \
-  }                                                                                        \
-  template <class T> static inline T name##_system(T *address, decltype(T()) value) {      \
-    return name(address, value);                                                           \
+#define EMULATOR_ATOMIC(name, expression)                                             \
+  template <class T> static inline T name(T *address, decltype(T()) value) {          \
+    return emulator_atomic(address, [value](T old) -> T { return expression; });      \
+  }                                                                                   \
+  template <class T> static inline T name##_system(T *address, decltype(T()) value) { \
+    return name(address, value);                                                      \
   }
 EMULATOR_ATOMIC(atomicAdd, old + value)
 EMULATOR_ATOMIC(atomicSub, old - value)
 EMULATOR_ATOMIC(atomicMin, old < value ? old : value)
 EMULATOR_ATOMIC(atomicMax, old > value ? old : value)
-EMULATOR_ATOMIC(atomicAnd, old & value)
+EMULATOR_ATOMIC(atomicAnd, (old & value))
 EMULATOR_ATOMIC(atomicOr, old | value)
 EMULATOR_ATOMIC(atomicXor, old ^ value)
 EMULATOR_ATOMIC(atomicExch, ((void)old, value))
@@ -35,7 +35,8 @@ EMULATOR_ATOMIC(unsafeAtomicAdd, old + value)
 
 template <class T>
 static inline T atomicCAS(T *address, decltype(T()) expected, decltype(T()) desired) {
-  __atomic_compare_exchange(address, &expected, &desired, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  __atomic_compare_exchange(address, &expected, &desired, false, __ATOMIC_RELAXED,
+                            __ATOMIC_RELAXED);
   return expected;
 }
 

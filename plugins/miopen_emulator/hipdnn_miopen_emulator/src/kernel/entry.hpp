@@ -1,7 +1,9 @@
 // Lets the runtime call a kernel by a buffer of packed arguments.
 #pragma once
 
-struct KernelArgument { unsigned offset, bytes; };
+struct KernelArgument {
+  unsigned offset, bytes;
+};
 
 // What the code object has for a kernel K, under the name emulator_kernel_K. For OpenCL the compile
 // driver writes the same record as LLVM IR.
@@ -15,13 +17,17 @@ struct KernelEntry {
 namespace emulator {
 
 template <unsigned long... I> struct Indices {};
-template <class T, T... I> struct IndexList { using type = Indices<I...>; };
-template <unsigned count>
-using IndicesUpTo = typename __make_integer_seq<IndexList, unsigned long, count>::type;
+template <class T, T... I> struct IndexList {
+  using type = Indices<I...>;
+};
+template <unsigned count> using IndicesUpTo =
+    typename __make_integer_seq<IndexList, unsigned long, count>::type;
 
 template <class... A> struct Signature {
   static constexpr unsigned count = sizeof...(A);
-  struct Layout { KernelArgument at[count + 1]; };
+  struct Layout {
+    KernelArgument at[count + 1];
+  };
 
   // Each argument at the next multiple of its alignment, as the AMD GPU code object ABI has it.
   static constexpr Layout layout() {

@@ -1,6 +1,8 @@
-// Half precision is the compiler's own type. bfloat16 is a class that computes in float and rounds to
-// nearest even, as hip_bfloat16 does.
+// Half precision is the compiler's own type. bfloat16 is a class that computes in float and rounds
+// to nearest even, as hip_bfloat16 does.
 #pragma once
+
+#include "basic_types.hpp"
 
 typedef _Float16 half;
 typedef _Float16 __half;

@@ -1,6 +1,9 @@
 // Mathematical functions: the C library's, by its own names and overloaded for float, double and half.
 #pragma once
 
+#include "basic_types.hpp"
+#include "half_types.hpp"
+
 #define EMULATOR_UNARY(name)                                                   \
   extern "C" float name##f(float);                                             \
   extern "C" double name(double);                                              \

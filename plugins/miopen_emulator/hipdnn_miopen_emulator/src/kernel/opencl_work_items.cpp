@@ -1,5 +1,5 @@
-// OpenCL C's functions that ask the runtime. OpenCL C can't name a thread_local variable, but mangles
-// function names as C++ does.
+// OpenCL C's functions that ask the runtime. OpenCL C can't name a thread_local variable, but
+// mangles function names as C++ does.
 #include "work_item.hpp"
 
 typedef unsigned int uint;
@@ -9,7 +9,9 @@ static inline ulong at(const unsigned (&values)[3], uint dimension, ulong otherw
   return dimension < 3 ? values[dimension] : otherwise;
 }
 
-uint get_work_dim() { return emulator_item_1.items[2] > 1 ? 3 : emulator_item_1.items[1] > 1 ? 2 : 1; }
+uint get_work_dim() {
+  return emulator_item_1.items[2] > 1 ? 3 : emulator_item_1.items[1] > 1 ? 2 : 1;
+}
 ulong get_local_id(uint d) { return at(emulator_item_1.thread, d, 0); }
 ulong get_group_id(uint d) { return at(emulator_item_1.block, d, 0); }
 ulong get_local_size(uint d) { return at(emulator_item_1.block_size, d, 1); }

@@ -1,6 +1,8 @@
 // Barriers, and what the lanes of a wavefront tell each other.
 #pragma once
 
+#include "indices.hpp"
+
 static inline void __syncthreads() { emulator_barrier(); }
 static inline uint __lane_id() { return emulator_lane(); }
 static inline ulonglong __ballot(int predicate) { return emulator_ballot(predicate != 0); }
@@ -35,12 +37,15 @@ template <class T> static inline T __shfl_xor(T value, int mask, int width = war
 template <class T> static inline T __shfl_sync(ulonglong, T value, int lane, int width = warpSize) {
   return __shfl(value, lane, width);
 }
-template <class T> static inline T __shfl_up_sync(ulonglong, T value, uint by, int width = warpSize) {
+template <class T>
+static inline T __shfl_up_sync(ulonglong, T value, uint by, int width = warpSize) {
   return __shfl_up(value, by, width);
 }
-template <class T> static inline T __shfl_down_sync(ulonglong, T value, uint by, int width = warpSize) {
+template <class T>
+static inline T __shfl_down_sync(ulonglong, T value, uint by, int width = warpSize) {
   return __shfl_down(value, by, width);
 }
-template <class T> static inline T __shfl_xor_sync(ulonglong, T value, int mask, int width = warpSize) {
+template <class T>
+static inline T __shfl_xor_sync(ulonglong, T value, int mask, int width = warpSize) {
   return __shfl_xor(value, mask, width);
 }

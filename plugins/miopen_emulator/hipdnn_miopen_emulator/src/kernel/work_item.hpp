@@ -17,15 +17,16 @@ struct WorkItem {
 
 extern "C" {
 // The item that this thread of the host runs. "initial-exec" makes reading it two instructions.
-extern EMULATOR_EXPORT thread_local __attribute__((tls_model("initial-exec"))) WorkItem
-    emulator_item_1;
+extern EMULATOR_EXPORT thread_local
+    __attribute__((tls_model("initial-exec"))) WorkItem emulator_item_1;
 
 // Waits for all items of the block that have not ended.
 EMULATOR_EXPORT void emulator_barrier();
 
-// Waits for the lanes of the wavefront that come here too, then takes what `lane` brought. If that lane
-// doesn't take part, the result is what the caller brought. `bytes` is 16 at most.
-EMULATOR_EXPORT void emulator_exchange(const void *mine, void *theirs, unsigned bytes, unsigned lane);
+// Waits for the lanes of the wavefront that come here too, then takes what `lane` brought. If that
+// lane doesn't take part, the result is what the caller brought. `bytes` is 16 at most.
+EMULATOR_EXPORT void emulator_exchange(const void *mine, void *theirs, unsigned bytes,
+                                       unsigned lane);
 
 // The lanes that take part, of those for which `predicate` holds.
 EMULATOR_EXPORT unsigned long emulator_ballot(bool predicate);

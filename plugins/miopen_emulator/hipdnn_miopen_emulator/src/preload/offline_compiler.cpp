@@ -1,6 +1,7 @@
-// Preloaded in trees whose libMIOpen was built without hiprtc and comgr (3.4.0): such a library starts
-// "cd FOLDER; /usr/bin/clang++-NN ... -o OBJECT" by popen(). This popen() starts nothing: it writes the
-// object as a marker that hipModuleLoad accepts, and succeeds. Such a tree is for accept mode.
+// Preloaded in trees whose libMIOpen was built without hiprtc and comgr (3.4.0): such a library
+// starts "cd FOLDER; /usr/bin/clang++-NN ... -o OBJECT" by popen(). This popen() starts nothing: it
+// writes the object as a marker that hipModuleLoad accepts, and succeeds. Such a tree is for accept
+// mode.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -17,7 +18,11 @@ extern "C" FILE *popen(const char *command, const char *mode) {
   if (!output) return real(command, mode);
   std::string path(output, std::strcspn(output, " '\""));
   std::string name = path.substr(path.rfind('/') + 1);
-  LogLine("compile").text("name", name).text("language", "offline").flag("ok", true).flag("cached", false);
+  LogLine("compile")
+      .text("name", name)
+      .text("language", "offline")
+      .flag("ok", true)
+      .flag("cached", false);
   FILE *object = std::fopen(path.c_str(), "w");
   if (!object) return real("false", mode);
   std::fprintf(object, "STANDIN %s", name.c_str());
