@@ -7,7 +7,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PACKAGES := -e . -e plugins/cpu_provider -e plugins/miopen_provider -e plugins/miopen_emulator
 # The real libMIOpen, with stand-ins for the GPU below it: plugins/miopen_emulator/README.md.
-NATIVE := $(BIN)/python -m hipdnn_miopen_emulator run -m pytest tests/native
+NATIVE := $(BIN)/hipdnn emulator run --accept-only --or-skip -- python -m pytest tests/native
 # A conv + bias + ReLU problem that a user pasted into a public report.
 DEMO ?= MIOpenDriver CBAInfer -F 4 -n 128 -c 3 -H 32 -W 32 -k 64 -y 3 -x 3 -p 1 -q 1 -u 1 -v 1 -l 1 -j 1
 

@@ -4,7 +4,7 @@ The peer makes the same calls of libMIOpen and libamdhip64 by bare ctypes, in th
 sides take turns, so that what MIOpen keeps (kernels, databases in memory) serves both alike. On a
 machine without an AMD GPU it runs on the stand-ins, whose kernels take no time:
 
-    python -m hipdnn_miopen_emulator run -m benchmarks.miopen_overhead
+    hipdnn emulator run --accept-only -- python -m benchmarks.miopen_overhead
 """
 
 from __future__ import annotations
@@ -271,7 +271,8 @@ def figures_inside_a_tree(*, quick: bool) -> list[Figure]:
     """
     command = [sys.executable, "-m", "benchmarks.miopen_overhead", "--json"]
     if not Path(DRIVER).exists():
-        command[1:2] = ["-m", "hipdnn_miopen_emulator", "run", "-m"]
+        emulator = ["-m", "hipdnn_miopen_emulator", "run", "--accept-only", "--or-skip", "--"]
+        command[1:1] = [*emulator, "python"]
     done = subprocess.run(
         [*command, *(["--quick"] if quick else [])], stdout=subprocess.PIPE, text=True, check=True
     )

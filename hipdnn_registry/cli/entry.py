@@ -61,7 +61,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    words = [word for word in arguments if word != _TRACEBACK]  # allowed after the command, too
+    own = _own(arguments)
+    # allowed after the command, too
+    words = [word for word in own if word != _TRACEBACK] + arguments[len(own) :]
     try:
         status: object = app(words, prog_name="hipdnn", standalone_mode=False)
         output.flush()
@@ -78,8 +80,14 @@ def _run(arguments: list[str]) -> int:
     return status if isinstance(status, int) else DONE
 
 
+def _own(arguments: list[str]) -> list[str]:
+    """What is before '--'; the rest belongs to somebody else's command."""
+    return arguments[: arguments.index("--")] if "--" in arguments else arguments
+
+
 def _report(error: BaseException, arguments: list[str]) -> int:
     """Say what went wrong. Options are looked up as typed: the error may be theirs."""
+    arguments = _own(arguments)
     if isinstance(error, OSError):
         output.flush()  # what typer printed may be what failed
     if _TRACEBACK in arguments:

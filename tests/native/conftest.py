@@ -1,6 +1,6 @@
 """The native lane: these tests run inside a tree, against the real libMIOpen.
 
-python -m hipdnn_miopen_emulator run -m pytest tests/native
+hipdnn emulator run --accept-only -- python -m pytest tests/native
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hipdnn_miopen_emulator import trees
+from hipdnn_miopen_emulator import current_tree
 from tests.native.environment import private_environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 HERE = Path(__file__).parent
-HOW = "python -m hipdnn_miopen_emulator run -m pytest tests/native"
-INSIDE = trees.current_tree() is not None
+HOW = "hipdnn emulator run --accept-only -- python -m pytest tests/native"
+INSIDE = current_tree() is not None
 
 if INSIDE:  # before MIOpen is first called: it reads its variables once
     FOLDER = Path(tempfile.mkdtemp(prefix="hipdnn-native-"))

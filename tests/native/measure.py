@@ -1,8 +1,9 @@
 """Prints what each tuning policy did to each kind of problem: the table of
 docs/miopen-tuning-policy.md. Run it inside a tree, from the repository's root:
 
-python -m hipdnn_miopen_emulator run -m tests.native.measure
-python -m hipdnn_miopen_emulator run -m tests.native.measure fused MIOPEN_FIND_MODE_FUSION=NORMAL
+hipdnn emulator run --accept-only -- python -m tests.native.measure
+hipdnn emulator run --accept-only -- python -m tests.native.measure fused \\
+    MIOPEN_FIND_MODE_FUSION=NORMAL
 
 Arguments are names of the measurements (all by default) and settings of MIOpen. With
 MIOPEN_EMULATOR_ASM=1 in the environment solvers with assembly kernels take part.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -83,9 +84,8 @@ def observe() -> Iterator[Observation]:
     finally:
         seen.log = log.read_text(errors="replace")
         lines = launch_log.read_text()[start:].splitlines() if launch_log.exists() else []
-        seen.launches = sum(line.startswith("launch ") for line in lines)
-        # comgr's 7 and 8 make the code object; the actions before them are steps on the way
-        seen.compilations = sum(bool(re.match(r"compile |comgr action [78] ", x)) for x in lines)
+        events = [json.loads(line)["event"] for line in lines]
+        seen.launches, seen.compilations = events.count("launch"), events.count("compile")
         seen.perf_db = _perf_db_entries()
         seen.added, seen.removed = seen.perf_db - entries, entries - seen.perf_db
         changed = {path for path, stamp in _files().items() if files.get(path) != stamp}

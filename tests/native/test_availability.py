@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hipdnn_miopen_emulator import trees
+from hipdnn_miopen_emulator import current_tree
 from hipdnn_miopen_provider.native import library, unavailable_reason
 from tests.native.environment import run_child
 
@@ -35,7 +35,7 @@ def reason(folder: Path, settings: Mapping[str, str], script: str = REASON) -> s
 
 
 def tree() -> Path:
-    found = trees.current_tree()
+    found = current_tree()
     assert found is not None
     return found
 

@@ -177,14 +177,6 @@ def test_equal_graphs_share_a_plan_under_their_own_uids(registry: EngineRegistry
     assert seen.launches == 2
 
 
-def launched_on(plan_run: Callable[[], None]) -> list[str]:
-    log = Path(os.environ["MIOPEN_EMULATOR_LOG"])
-    start = log.stat().st_size if log.exists() else 0
-    with stderr_to(Path(os.devnull)):
-        plan_run()
-    return [line for line in log.read_text()[start:].splitlines() if line.startswith("launch ")]
-
-
 def test_each_execution_goes_to_its_own_stream(registry: EngineRegistry) -> None:
     plan = registry.create_execution_plan_ext(bn_inference(), ENGINE)
     (handle,) = miopen_plan(plan).handles

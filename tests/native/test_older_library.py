@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hipdnn_miopen_emulator import trees
-from hipdnn_miopen_emulator.archive import EmulatorUnavailableError
+from hipdnn_miopen_emulator import EmulatorUnavailableError, build_tree, make_python
 from tests.native.environment import private_environment
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def older_python() -> Path:
     try:
-        return trees.make_python(trees.build_tree("3.4.0"))
+        return make_python(build_tree("3.4.0"))
     except EmulatorUnavailableError as reason:
         if os.environ.get("CI") == "true":
             raise

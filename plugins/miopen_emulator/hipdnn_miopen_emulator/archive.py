@@ -2,7 +2,7 @@
 
 apt runs with a private state folder, so the host's package lists are neither used nor touched. The
 archive's address is the one the host's apt already uses; release files are checked against the
-host's keyring, and each package against the checksum in ``packages.toml``.
+host's keyring, and each package against the checksum in `packages.toml`.
 """
 
 from __future__ import annotations
@@ -13,67 +13,27 @@ import re
 import shutil
 import subprocess
 import tempfile
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .errors import EmulatorError, EmulatorUnavailableError
+from .pins import PINS, Package
+from .steps import Steps
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from .steps import Step
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-PINS = Path(__file__).with_name("packages.toml")
 
 ARCHIVE_VARIABLE = "MIOPEN_EMULATOR_ARCHIVE"
 ANY_VERSION_VARIABLE = "MIOPEN_EMULATOR_ANY_VERSION"
 
 
-class EmulatorUnavailableError(Exception):
-    """This machine can't fetch or build the trees: a reason to skip."""
-
-
-class EmulatorError(Exception):
-    """Something is wrong that a person has to look at: never a reason to skip."""
-
-
-@dataclass(frozen=True)
-class Package:
-    """One pinned package. The checksum is that of the .deb file."""
-
-    name: str
-    suite: str
-    version: str
-    sha256: str
-
-
-@dataclass(frozen=True)
-class Pins:
-    """What one tree is made of.
-
-    Attributes:
-        packages: The packages to unpack.
-        sonames: Names under which its libMIOpen asks for the stand-ins.
-        preload: A stand-in that every process of the tree preloads, or "".
-    """
-
-    packages: tuple[Package, ...]
-    sonames: dict[str, str]
-    preload: str
-
-
-def read_pins() -> dict[str, Pins]:
-    """Reads ``packages.toml``: MIOpen version -> what its tree is made of."""
-    table = tomllib.loads(PINS.read_text())
-
-    def packages(section: dict[str, dict[str, str]]) -> tuple[Package, ...]:
-        return tuple(Package(name, **pin) for name, pin in sorted(section.items()))
-
-    return {
-        version: Pins(
-            packages(table["common"] | tree["packages"]), tree["sonames"], tree.get("preload", "")
-        )
-        for version, tree in table["tree"].items()
-    }
-
-
-def fetch(packages: tuple[Package, ...], cache: Path) -> list[Path]:
-    """Returns the .deb files of ``packages``, downloading those that ``cache`` lacks.
+def fetch(packages: Sequence[Package], cache: Path, steps: Steps | None = None) -> list[Path]:
+    """Return the .deb files of `packages`, downloading those that `cache` lacks.
 
     Raises:
         EmulatorUnavailableError: No apt, no keyring, or the archive can't be reached.
@@ -82,14 +42,15 @@ def fetch(packages: tuple[Package, ...], cache: Path) -> list[Path]:
     cache.mkdir(parents=True, exist_ok=True)
     missing = [package for package in packages if not _is_intact(cache, package)]
     if missing:
-        _download(missing, cache)
+        _download(missing, cache, steps or Steps())
     return [_path(cache, package) for package in packages]
 
 
-def current_versions(packages: tuple[Package, ...]) -> list[Package]:
-    """Returns the same packages as the archive has them now, with their checksums."""
+def current_versions(packages: Sequence[Package]) -> list[Package]:
+    """Return the same packages as the archive has them now, with their checksums."""
     with tempfile.TemporaryDirectory() as folder:
-        return _Apt(Path(folder)).newest(list(packages))
+        apt = _Apt(Path(folder), {package.suite for package in packages})
+        return [record.package for record in apt.newest(packages)]
 
 
 def any_version_accepted() -> bool:
@@ -113,26 +74,13 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _download(packages: list[Package], cache: Path) -> None:
+def _download(packages: list[Package], cache: Path, steps: Steps) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        apt = _Apt(Path(folder))
-        available = apt.versions(packages)
-        gone = [package for package in packages if package.version not in available[package.name]]
-        if gone and not (any_version_accepted() and all(available.values())):
-            raise EmulatorError(
-                f"pinned in {PINS.name}, but no longer in the archive:"
-                + "".join(
-                    f"\n  {package.name}: expected {package.version}, "
-                    f"found {', '.join(available[package.name]) or 'none'}"
-                    for package in gone
-                )
-                + "\nLook at what changed and take over the output of `python -m "
-                f"hipdnn_miopen_emulator pins`, or set {ANY_VERSION_VARIABLE}=1 to run with what "
-                "the archive has."
-            )
-        versions = {package.name: package.version for package in packages}
-        versions |= {newest.name: newest.version for newest in (apt.newest(gone) if gone else [])}
-        files = apt.download(versions)
+        with steps.step("read the archive's indexes") as step:
+            apt = _Apt(Path(folder), {package.suite for package in packages})
+            step.size = size_of([apt.folder / "state/lists"])
+        with steps.step(f"download {len(packages)} packages") as step:
+            files = apt.download(_chosen(apt, packages), step)
         for package in packages:
             found = files[package.name]
             if not any_version_accepted() and _sha256(found) != package.sha256:
@@ -146,18 +94,70 @@ def _download(packages: list[Package], cache: Path) -> None:
             partial.rename(_path(cache, package))
 
 
+def _chosen(apt: _Apt, packages: list[Package]) -> list[_Record]:
+    """The records of the pinned versions; of the newest where that is accepted."""
+    available = apt.available(packages)
+    chosen, gone = [], []
+    for package in packages:
+        same = [r for r in available[package.name] if r.package.version == package.version]
+        chosen += same[:1]
+        gone += [] if same else [package]
+    if gone and not (any_version_accepted() and all(available.values())):
+        raise EmulatorError(
+            f"pinned in {PINS.name}, but no longer in the archive:"
+            + "".join(
+                f"\n  {package.name}: expected {package.version}, found "
+                + (", ".join(r.package.version for r in available[package.name]) or "none")
+                for package in gone
+            )
+            + f"\nSet {ARCHIVE_VARIABLE} to a snapshot of the archive that still has them, set "
+            f"{ANY_VERSION_VARIABLE}=1 to run with what the archive has, or look at what changed "
+            f"and take over the output of `hipdnn emulator pins` into {PINS}."
+        )
+    return chosen + (apt.newest(gone) if gone else [])
+
+
+def size_of(paths: Iterable[Path]) -> int:
+    """Return the bytes of files, and of folders with all that is in them, links not followed."""
+    total = 0
+    for path in paths:
+        try:
+            if path.is_dir() and not path.is_symlink():
+                total += size_of(path.iterdir())
+            else:
+                total += path.lstat().st_size
+        except FileNotFoundError:  # apt renames files while we look
+            continue
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """A package as the archive's index describes it; `size` is that of the .deb in bytes."""
+
+    package: Package
+    size: int
+
+
 class _Apt:
     """apt-get and apt-cache over a private state folder, updated once."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, suites: set[str]) -> None:
         for tool in ("apt-get", "apt-cache", "dpkg-deb"):
             if shutil.which(tool) is None:
-                raise EmulatorUnavailableError(f"{tool} is not installed: not a Debian machine")
+                raise EmulatorUnavailableError(
+                    f"{tool} is not installed, and libMIOpen and its compiler come as Debian "
+                    "packages: what is needed is a Debian machine, or another with apt, dpkg and "
+                    "the package debian-archive-keyring"
+                )
         if not KEYRING.exists():
-            raise EmulatorUnavailableError(f"{KEYRING} is missing: not a Debian machine")
+            raise EmulatorUnavailableError(
+                f"{KEYRING} is missing: without it Debian's packages can't be verified; "
+                "the package debian-archive-keyring has it"
+            )
         self.folder = folder
         self.environment = os.environ | {
-            "APT_CONFIG": str(self._write_configuration()),
+            "APT_CONFIG": str(self._write_configuration(suites)),
             "LC_ALL": "C.UTF-8",
         }
         updated = self._run("apt-get", "-o", "APT::Update::Error-Mode=any", "update", check=False)
@@ -167,7 +167,7 @@ class _Apt:
             ]
             raise EmulatorUnavailableError(f"the package archive can't be reached: {reason[0]}")
 
-    def _write_configuration(self) -> Path:
+    def _write_configuration(self, suites: set[str]) -> Path:
         for name in ("state/lists/partial", "cache/archives/partial", "log", "none"):
             (self.folder / name).mkdir(parents=True)
         (self.folder / "state/status").touch()
@@ -175,7 +175,7 @@ class _Apt:
         (self.folder / "sources.list").write_text(
             "".join(
                 f"deb [signed-by={KEYRING} arch=amd64] {archive} {suite} main\n"
-                for suite in ("sid", "experimental")
+                for suite in sorted(suites)
             )
         )
         settings = {
@@ -217,33 +217,61 @@ class _Apt:
             raise EmulatorError(f"{' '.join(command)} failed: {done.stderr.strip()}")
         return done
 
-    def versions(self, packages: list[Package]) -> dict[str, list[str]]:
-        """Versions that the archive has of each package, newest first."""
-        found: dict[str, list[str]] = {package.name: [] for package in packages}
-        for line in self._run("apt-cache", "madison", *found).stdout.splitlines():
-            name, version, source = (part.strip() for part in line.split("|"))
-            if source.endswith("Packages"):
-                found[name].append(version)
+    def available(self, packages: Sequence[Package]) -> dict[str, list[_Record]]:
+        """What the archive has of each package in any of the suites, newest first."""
+        suites = {package.name: package.suite for package in packages}
+        found: dict[str, list[_Record]] = {name: [] for name in suites}
+        for record in self._records(suites, list(suites)):
+            found[record.package.name].append(record)
         return found
 
-    def newest(self, packages: list[Package]) -> list[Package]:
-        """What each package's suite has now, with the checksums that the package index gives."""
-        names = [f"{package.name}/{package.suite}" for package in packages]
-        records = self._run("apt-cache", "show", *names).stdout.split("\n\n")
+    def newest(self, packages: Sequence[Package]) -> list[_Record]:
+        """What each package's suite has now."""
+        suites = {package.name: package.suite for package in packages}
+        return self._records(suites, [f"{name}/{suite}" for name, suite in suites.items()])
+
+    def _records(self, suites: dict[str, str], names: list[str]) -> list[_Record]:
+        # apt-cache reports a name that it doesn't know, and fails only if it knows none of them
+        shown = self._run("apt-cache", "show", *names, check=False).stdout.split("\n\n")
         fields = [
-            dict(re.findall(r"^(Package|Version|SHA256): (\S+)$", record, re.MULTILINE))
-            for record in records
+            dict(re.findall(r"^(Package|Version|Size|SHA256): (\S+)$", record, re.MULTILINE))
+            for record in shown
             if record.strip()
         ]
-        suites = {package.name: package.suite for package in packages}
         return [
-            Package(f["Package"], suites[f["Package"]], f["Version"], f["SHA256"]) for f in fields
+            _Record(
+                Package(f["Package"], suites[f["Package"]], f["Version"], f["SHA256"]),
+                int(f["Size"]),
+            )
+            for f in fields
         ]
 
-    def download(self, versions: dict[str, str]) -> dict[str, Path]:
-        """Downloads packages into the private folder; apt checks them against the signed index."""
-        self._run("apt-get", "download", *(f"{name}={v}" for name, v in versions.items()))
-        return {path.name.partition("_")[0]: path for path in self.folder.glob("*.deb")}
+    def download(self, records: list[_Record], step: Step) -> dict[str, Path]:
+        """Download packages into the private folder; apt checks them against the signed index."""
+        step.total = sum(record.size for record in records)
+        target = self.folder / "debs"
+        target.mkdir()
+        names = [f"{record.package.name}={record.package.version}" for record in records]
+        with (self.folder / "errors").open("w+") as errors:
+            process = subprocess.Popen(
+                ["apt-get", "download", "-q", *names],  # noqa: S607  # the host's own apt
+                env=self.environment,
+                cwd=target,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+            )
+            while True:
+                step.size = size_of([target])
+                try:
+                    process.wait(timeout=0.1)
+                    break
+                except subprocess.TimeoutExpired:
+                    continue
+            if process.returncode:
+                errors.seek(0)
+                raise EmulatorError(f"apt-get download failed: {errors.read().strip()}")
+        step.size = size_of([target])
+        return {path.name.partition("_")[0]: path for path in target.glob("*.deb")}
 
 
 def _archive_of_the_host() -> str:

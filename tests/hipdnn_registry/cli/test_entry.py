@@ -344,3 +344,6 @@ def test_a_traceback_may_be_asked_for_anywhere(
     assert err.startswith("Traceback (most recent call last)")
     assert "InvalidInputError: GRAPH is 'absent'" in err
     assert main([*arguments, FORWARD]) == 0
+    # what is behind '--' is not the command's own
+    assert main(["show", "--", "--traceback"]) == 2
+    assert capsys.readouterr().err.startswith("error: GRAPH is '--traceback'")

@@ -1,0 +1,78 @@
+"""`hipdnn emulator run`: becomes a command that runs inside a tree."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hipdnn_miopen_emulator.errors import EmulatorUnavailableError
+from hipdnn_miopen_emulator.launcher import (
+    CLOCK_VARIABLE,
+    GUARD_VARIABLE,
+    KERNELS_VARIABLE,
+    LOG_VARIABLE,
+    command_line,
+    environment,
+)
+from hipdnn_miopen_emulator.pins import tree_pins
+from hipdnn_registry.errors import InvalidInputError
+
+from .building import ensure_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """The options of `hipdnn emulator run`; where one is not given, the environment decides."""
+
+    accept_only: bool
+    guard: bool
+    clock: str | None
+    log: Path | None
+    miopen: str
+    or_skip: bool
+
+    def variables(self) -> dict[str, str]:
+        """Return the environment variables that the options stand for."""
+        given = {
+            KERNELS_VARIABLE: "accept" if self.accept_only else None,
+            GUARD_VARIABLE: "1" if self.guard else None,
+            CLOCK_VARIABLE: self.clock,
+            LOG_VARIABLE: str(self.log.absolute()) if self.log else None,
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+
+def run_command(command: Sequence[str], options: RunOptions) -> None:
+    """Replace this process by `command` inside a tree, so that signals and exit code are its own.
+
+    Returns only where the machine can't build the tree and `or_skip` allows that.
+
+    Raises:
+        UnknownTreeError: There is no tree for that version.
+        UnsuitableCommandError: There is no such command, or it can't run inside a tree.
+        EmulatorUnavailableError: This machine can't fetch the tree.
+        EmulatorError: The tree can't be built.
+    """
+    variables = dict(os.environ) | options.variables()
+    pins = tree_pins().get(options.miopen)
+    if pins and not pins.executes and variables.get(KERNELS_VARIABLE) != "accept":
+        raise InvalidInputError(
+            f"MIOpen {options.miopen}'s kernels can't be run here, only accepted: "
+            f"add --accept-only, or set {KERNELS_VARIABLE}=accept"
+        )
+    try:
+        tree = ensure_tree(options.miopen)
+    except EmulatorUnavailableError as reason:
+        if not options.or_skip or os.environ.get("CI") == "true":
+            raise
+        print(f"skipped: {reason}", file=sys.stderr)
+        return
+    words = command_line(tree, command)
+    sys.stdout.flush()
+    os.execve(words[0], words, environment(tree, variables))  # noqa: S606  # no shell

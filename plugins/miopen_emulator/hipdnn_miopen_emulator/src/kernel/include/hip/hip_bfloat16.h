@@ -1,0 +1,2 @@
+// Declared already: see ../../hip.hpp.
+#pragma once
