@@ -8,6 +8,8 @@ BIN := $(VENV)/bin
 PACKAGES := -e . -e plugins/cpu_provider -e plugins/miopen_provider -e plugins/miopen_emulator
 # The real libMIOpen, with stand-ins for the GPU below it: plugins/miopen_emulator/README.md.
 NATIVE := $(BIN)/hipdnn emulator run --accept-only --or-skip -- python -m pytest tests/native
+# MIOpen's numbers, by its own kernels compiled for this CPU: the same tests that make test-gpu runs.
+NUMBERS := $(BIN)/hipdnn emulator run --or-skip -- python -m pytest tests/numbers tests/emulated
 # A conv + bias + ReLU problem that a user pasted into a public report.
 DEMO ?= MIOpenDriver CBAInfer -F 4 -n 128 -c 3 -H 32 -W 32 -k 64 -y 3 -x 3 -p 1 -q 1 -u 1 -v 1 -l 1 -j 1
 
@@ -41,16 +43,18 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/python -m pytest tests --ignore=tests/native --ignore=tests/gpu -n auto -m "not slow"
+	$(BIN)/python -m pytest tests --ignore=tests/native --ignore=tests/numbers --ignore=tests/emulated -n auto -m "not slow"
 	$(NATIVE) -n auto -m "not slow"
+	$(NUMBERS) -n auto -m "not slow"
 
 test-full: lint
-	$(BIN)/python -m pytest tests --ignore=tests/native --ignore=tests/gpu -n auto
+	$(BIN)/python -m pytest tests --ignore=tests/native --ignore=tests/numbers --ignore=tests/emulated -n auto
 	$(NATIVE) -n auto
+	$(NUMBERS) -n auto
 	$(MAKE) fuzz
 
 test-gpu: $(VENV)/.dev
-	$(BIN)/python -m pytest tests/gpu -rs
+	$(BIN)/python -m pytest tests/numbers -rs
 
 fuzz: $(VENV)/.dev
 	HIPDNN_FUZZ_EXAMPLES=100000 $(BIN)/python -m pytest tests/fuzz -q

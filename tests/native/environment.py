@@ -6,22 +6,31 @@ needs other settings than ``BASE`` runs in a child process.
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hipdnn_miopen_emulator.launcher import KERNELS_VARIABLE, WITHOUT_ASSEMBLY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
+
+FEW_TRIALS: Mapping[str, str] = {"MIOPEN_DEBUG_TUNING_ITERATIONS_MAX": "10"}
+"""Enough of a search to see that there was one."""
+
+FEWER_TRIALS: Mapping[str, str] = {"MIOPEN_DEBUG_TUNING_ITERATIONS_MAX": "3"}
+"""The same where each trial's kernel is compiled and executed."""
 
 BASE: Mapping[str, str] = {
     # these tests look at what the library does and says, not at numbers
     KERNELS_VARIABLE: "accept",
-    # enough of a search to see that there was one
-    "MIOPEN_DEBUG_TUNING_ITERATIONS_MAX": "10",
+    **FEW_TRIALS,
     # level 6 has a line for each record that is loaded
     "MIOPEN_LOG_LEVEL": "6",
     **WITHOUT_ASSEMBLY,
@@ -52,6 +61,32 @@ def private_environment(folder: Path) -> dict[str, str]:
         "MIOPEN_CUSTOM_CACHE_DIR": str(folder / "cache"),
         "MIOPEN_EMULATOR_LOG": str(folder / "hip.log"),
     }
+
+
+@cache
+def _private_folder() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="hipdnn-native-"))
+    creator = os.getpid()
+
+    def remove() -> None:
+        if os.getpid() == creator:  # a forked child may end before its parent is done
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(remove)
+    return folder
+
+
+def enter_private_environment(settings: Mapping[str, str] | None = None) -> None:
+    """Gives this process a private MIOpen; its folder goes when the process does."""
+    variables = private_environment(_private_folder()) | dict(settings or {})
+    os.environ.clear()
+    os.environ.update(variables)
+
+
+def numeric_settings() -> dict[str, str]:
+    """For a process that looks at numbers: kernels run, unless the emulator was told otherwise."""
+    given = {k: v for k, v in os.environ.items() if k.startswith("MIOPEN_EMULATOR_")}
+    return {KERNELS_VARIABLE: "execute", "MIOPEN_LOG_LEVEL": "3", **FEWER_TRIALS} | given
 
 
 def child_log(folder: Path) -> str:

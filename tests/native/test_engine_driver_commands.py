@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from hipdnn_registry import EngineRegistry, Graph, IntConstraint, graph_from_driver_command
+from tests.driver_lines import REPORTED
 from tests.native.engines import BENCHMARKING, ENGINE, LIMIT, POLICY, new_registry, run
 from tests.native.observe import observe
 
-LINES = [
-    line.removeprefix("! ")
-    for line in (Path(__file__).parents[1] / "data" / "driver_commands.txt")
-    .read_text()
-    .splitlines()
-    if line and (not line.startswith("!") or "nhwc" in line)
-]
 HUGE = 1 << 30
 """Bytes of tensors beyond which a line is planned only."""
 
@@ -30,7 +22,7 @@ def size_of(graph: Graph) -> int:
     return sum(tensor.span_bytes for tensor in graph.io_tensors)
 
 
-@pytest.mark.parametrize("line", LINES, ids=lambda line: line.rpartition("# ")[2])
+@pytest.mark.parametrize("line", REPORTED, ids=lambda line: line.rpartition("# ")[2])
 def test_a_reported_problem_at_every_bound_of_every_knob(
     line: str, registry: EngineRegistry
 ) -> None:
@@ -57,5 +49,4 @@ def test_a_reported_problem_at_every_bound_of_every_knob(
 
 
 def test_the_lines_cover_what_they_should() -> None:
-    assert len(LINES) == 14
-    assert sum(size_of(graph_from_driver_command(line)[0]) >= HUGE for line in LINES) == 1
+    assert sum(size_of(graph_from_driver_command(line)[0]) >= HUGE for line in REPORTED) == 1

@@ -33,7 +33,7 @@ LINES = {
     },
     "bnorm -n 4 -c 8 -H 15 -W 20 -m 1 --forw 1 -b 0 -s 1 -r 1": {FileKind.BATCHNORM_PERF},
     "bnorm -n 4 -c 8 -H 15 -W 20 -m 1 --forw 1 -b 0 -s 0 -r 0": {FileKind.BATCHNORM_PERF},
-    "bnorm -n 4 -c 8 -D 5 -H 6 -W 7 -m 1 --forw 0 -b 1 -s 1 -r 1": {FileKind.BATCHNORM_PERF},
+    "bnorm -n 4 -c 8 -D 5 -H 6 -W 8 -m 1 --forw 0 -b 1 -s 1 -r 1": {FileKind.BATCHNORM_PERF},
     "bnormfp16 -n 4 -c 8 -H 15 -W 20 -m 1 --forw 0 -b 1 --layout NHWC": {FileKind.BATCHNORM_PERF},
 }
 

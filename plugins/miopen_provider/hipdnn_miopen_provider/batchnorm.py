@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from hipdnn_miopen_provider.convolution import TYPE_NAMES
+from hipdnn_miopen_provider.kernel_defects import spatial_hazard
 from hipdnn_miopen_provider.native import (
     NO_MEMORY,
     ActivationDescriptor,
@@ -31,6 +32,7 @@ from hipdnn_miopen_provider.operation import (
     scratch,
 )
 from hipdnn_miopen_provider.perf_db import BatchNormKey
+from hipdnn_miopen_provider.sums import check_sums
 from hipdnn_miopen_provider.tensors import is_channels_last
 
 if TYPE_CHECKING:
@@ -81,6 +83,21 @@ class BatchNorm(Operation):
     direction: ClassVar[str]
 
     @property
+    def hazard(self) -> str:
+        """What one of MIOpen's kernels for it would do wrong, or ''."""
+        return ""
+
+    @property
+    def has_records(self) -> bool:
+        """Whether MIOpen has kernels to choose from, and keeps its choice in the perf-db."""
+        return False
+
+    @property
+    def tunable(self) -> bool:
+        """Whether all kernels that a search may choose are right."""
+        return self.has_records and not self.hazard
+
+    @property
     def tensors(self) -> Mapping[int, TensorSpec]:
         """The tensors on the ports by uid."""
         return {
@@ -123,13 +140,20 @@ class BatchNorm(Operation):
             DeviceBuffer(launcher.workspace_size) as workspace,
             compilation.under_policy(handle),
         ):
-            launcher.bind(buffers)(workspace)
+            run = launcher.bind(buffers)
+            run(workspace)
+            self._check(compilation, buffers, run)
         if self.tunable and compilation.order.policy is TuningPolicy.DB_UPDATE:
             compilation.notes.append(
                 "DbUpdate does nothing for batch normalization in MIOpen: its call has no "
                 "exhaustive-search flag. Use SearchDbUpdate (4) to tune and write"
             )
         return launcher
+
+    def _check(
+        self, compilation: Compilation, buffers: Mapping[int, DeviceBuffer], run: Run
+    ) -> None:
+        """Check what MIOpen compiled, where there is a reason to."""
 
     @property
     def workspace_size(self) -> int:
@@ -168,8 +192,13 @@ class BatchNormTraining(BatchNorm):
     direction: ClassVar[str] = "Trn"
 
     @property
-    def tunable(self) -> bool:
-        """Spatial mode has solvers to tune."""
+    def hazard(self) -> str:
+        """Of the statistics of large images."""
+        return spatial_hazard(self.x, training=True, saved=False) if self.has_records else ""
+
+    @property
+    def has_records(self) -> bool:
+        """In spatial mode."""
         return self.mode is BatchNormMode.Spatial
 
     @property
@@ -255,15 +284,36 @@ class BatchNormInference(BatchNorm):
 
 @dataclass(frozen=True)
 class BatchNormBackward(BatchNorm):
-    """Gradients of x, scale and bias; without saved statistics MIOpen computes them again."""
+    """Gradients of x, scale and bias; without saved statistics MIOpen computes them again.
+
+    A search may choose a kernel that is wrong for some images. These are not tuned, and the kernel
+    that MIOpen chooses by itself, or by a record that is there already, is checked.
+    """
 
     name: ClassVar[str] = "batchnorm backward"
     direction: ClassVar[str] = "Bwd"
 
     @property
-    def tunable(self) -> bool:
-        """Spatial mode has solvers to tune."""
+    def hazard(self) -> str:
+        """Of the gradients' sums."""
+        if not self.has_records:
+            return ""
+        return spatial_hazard(self.x, training=False, saved="mean" in self.ports)
+
+    @property
+    def has_records(self) -> bool:
+        """In spatial mode."""
         return self.mode is BatchNormMode.Spatial
+
+    def _check(
+        self, compilation: Compilation, buffers: Mapping[int, DeviceBuffer], run: Run
+    ) -> None:
+        if self.hazard:
+            check_sums(self, buffers, run)
+            compilation.notes.append(
+                "not tuned: a search may choose a kernel that sums the wrong elements "
+                f"({self.hazard}); the kernel that MIOpen chose was checked"
+            )
 
     def _prepare(self, call: _Call) -> _Enqueue:
         run = batchnorm.BackwardRunner(

@@ -12,6 +12,7 @@ from hipdnn_miopen_provider.batchnorm import (
     BatchNormTraining,
 )
 from hipdnn_miopen_provider.chains import check_intermediate, uid
+from hipdnn_miopen_provider.kernel_defects import refuse_hazard
 from hipdnn_miopen_provider.native import ActivationMode, BatchNormMode, library
 from hipdnn_miopen_provider.native.batchnorm import (
     BACKWARD_ACTIVATION,
@@ -41,6 +42,12 @@ def batchnorm_operation(wirings: tuple[Wiring, ...]) -> BatchNorm:
     Raises:
         Unsupported: The reason; names the node or the tensor.
     """
+    operation = _read(wirings)
+    refuse_hazard(operation.x, operation.hazard, wirings[-1].node.name)
+    return operation
+
+
+def _read(wirings: tuple[Wiring, ...]) -> BatchNorm:
     first, *rest = wirings
     if not rest:
         return batchnorm_of(first, {**first.inputs, **first.outputs}, None)
@@ -141,6 +148,11 @@ def batchnorm_of(
         )
     x_spec, statistics, mode = _shapes(wiring, tensors)
     ports = {port: uid(tensor) for port, tensor in tensors.items() if port not in _SCALARS}
+    if activation is not None and mode is BatchNormMode.PerActivation:
+        raise Unsupported(
+            f"node '{node.name}': MIOpen's per-activation batchnorm takes an activation and leaves "
+            "it out"
+        )
     shared = (mode, x_spec, statistics, ports, activation)
     if isinstance(node, BatchnormBackwardNode):
         return BatchNormBackward(*shared)

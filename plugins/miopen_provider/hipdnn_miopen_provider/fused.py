@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from hipdnn_miopen_provider.kernel_defects import refuse_addition, refuse_clamp
 from hipdnn_miopen_provider.native import (
     DataType,
     DeviceBuffer,
@@ -22,7 +23,7 @@ from hipdnn_miopen_provider.native import (
 )
 from hipdnn_miopen_provider.operation import Compilation, Launcher, Operation, Solver, scratch
 from hipdnn_miopen_provider.pointwise import add
-from hipdnn_miopen_provider.tensors import Unsupported
+from hipdnn_miopen_provider.tensors import Unsupported, in_memory_order
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,6 +65,10 @@ class FusedConvolution(Operation):
                 "MIOpen's activation is not implemented for bfloat16, and it has no fused solver "
                 "for every convolution"
             )
+        if self.activation is not None:
+            refuse_clamp(self.activation)
+        if self.bias is not None:
+            refuse_addition(self.bias[1].dtype)
 
     @property
     def tensors(self) -> Mapping[int, TensorSpec]:
@@ -164,12 +169,13 @@ class _PartsLauncher(Launcher):
         self._handle = compilation.new_handle()
         self.handles = (*self._convolution.handles, self._handle)
         self._y_uid = operation.convolution.uids[2]
-        self._y: TensorDescriptor = owned.enter_context(operation.convolution.y.describe())
+        y = in_memory_order(operation.convolution.y)
+        self._y: TensorDescriptor = owned.enter_context(y.describe())
         self._bias: tuple[int, TensorDescriptor] | None = None
         self._activation: ActivationDescriptor | None = None
         if operation.bias is not None:
             uid, spec = operation.bias
-            self._bias = uid, owned.enter_context(spec.describe())
+            self._bias = uid, owned.enter_context(in_memory_order(spec).describe())
         if operation.activation is not None:
             self._activation = owned.enter_context(operation.activation.describe())
         with scratch(operation.sizes) as buffers:  # compiles the kernels

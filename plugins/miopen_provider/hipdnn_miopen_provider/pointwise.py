@@ -46,7 +46,11 @@ class ActivationForward(Operation):
 
 @dataclass(frozen=True)
 class Addition(Operation):
-    """y = a + b, with extents of 1 in b broadcast; `uids` are those of a, b and y."""
+    """y = a + b, with extents of 1 in b broadcast; `uids` are those of a, b and y.
+
+    a and b are packed in the order of their dims: of other strides MIOpen's kernel for a bias takes
+    the channels' alone, and adds to the wrong elements.
+    """
 
     a: TensorSpec
     b: TensorSpec

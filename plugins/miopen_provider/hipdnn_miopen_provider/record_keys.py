@@ -117,7 +117,7 @@ def _batchnorm_keys(wiring: Wiring) -> NodeKeys:
     stored = {port: tensor for port, tensor in ends.items() if not tensor.virtual}
     operation = batchnorm_of(wiring, {"x": ends["x"], **stored}, None)
     name = f"{operation.mode.name.lower()} {operation.name}"
-    if not operation.tunable:
+    if not operation.has_records:
         reason = f"MIOpen has nothing to tune in {name}, and keeps no record of it"
         return NodeKeys(wiring.node.name, name, reason=reason)
     key = batchnorm_perf_db_key(operation.database_key)

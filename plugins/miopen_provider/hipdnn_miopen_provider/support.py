@@ -9,9 +9,10 @@ from hipdnn_miopen_provider.batchnorm_graphs import batchnorm_operation
 from hipdnn_miopen_provider.chains import check_intermediate, uid
 from hipdnn_miopen_provider.convolution import Convolution, Geometry
 from hipdnn_miopen_provider.fused import FusedConvolution
+from hipdnn_miopen_provider.kernel_defects import refuse_addition, refuse_clamp
 from hipdnn_miopen_provider.native import DataType, Direction
 from hipdnn_miopen_provider.pointwise import ActivationForward, Addition
-from hipdnn_miopen_provider.tensors import Unsupported, pad_spatial, specs
+from hipdnn_miopen_provider.tensors import Unsupported, in_memory_order, pad_spatial, specs
 from hipdnn_registry import ConvMode, PointwiseMode
 from hipdnn_registry import DataType as GraphType
 from hipdnn_registry.graph import (
@@ -222,7 +223,9 @@ def _pointwise(wiring: Wiring) -> Operation:
     spec = specs([x, out])[0]
     if spec.dtype is DataType.BFloat16:
         raise Unsupported(f"node '{node.name}': MIOpen's activation has no bfloat16")
-    return ActivationForward(activation_of(node), spec, (uid(x), uid(out)))
+    activation = activation_of(node)
+    refuse_clamp(activation)
+    return ActivationForward(activation, spec, (uid(x), uid(out)))
 
 
 def _addition(wiring: Wiring, out: TensorAttributes) -> Addition:
@@ -237,7 +240,8 @@ def _addition(wiring: Wiring, out: TensorAttributes) -> Addition:
         )
     _same_type(wiring, first, second)
     _same_type(wiring, first, out)
-    a, b, _ = specs([first, second, out])
+    a, b, _ = map(in_memory_order, specs([first, second, out]))
+    refuse_addition(a.dtype)
     return Addition(a, b, (uid(first), uid(second), uid(out)))
 
 

@@ -87,6 +87,18 @@ def specs(tensors: Sequence[TensorAttributes], *, rank: int = 4) -> list[TensorS
     return [_spec(tensor, rank, channels_last=channels_last) for tensor in tensors]
 
 
+def in_memory_order(spec: TensorSpec) -> TensorSpec:
+    """Return the same memory with its dims in the order in which they lie there.
+
+    Elementwise operations may take [N, C, H, W] of NHWC tensors for packed [N, H, W, C].
+    """
+    if not is_channels_last(spec):
+        return spec
+    batch, channels, *spatial = spec.dims
+    dims = (batch, *spatial, channels)
+    return TensorSpec(spec.dtype, dims, packed_strides(dims), spec.nbytes)
+
+
 def is_channels_last(spec: TensorSpec) -> bool:
     """Whether a tensor is laid out as NHWC and not at the same time as NCHW."""
     return spec.strides != packed_strides(spec.dims)

@@ -1,0 +1,80 @@
+"""Whether the kernel that MIOpen chose for a batchnorm's backward sums each channel's elements.
+
+A perf-db record may make it choose variant 1, which for some images doesn't, see
+`kernel_defects.py`. A plan for such an image computes one input whose sums are known.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from hipdnn_miopen_provider.native import (
+    NO_MEMORY,
+    ActivationMode,
+    copy_to_device,
+    copy_to_host,
+    hip,
+)
+from hipdnn_miopen_provider.tensors import TYPES
+from hipdnn_registry import ExecutionError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hipdnn_miopen_provider.activation import Activation
+    from hipdnn_miopen_provider.batchnorm import BatchNormBackward
+    from hipdnn_miopen_provider.native import DeviceBuffer
+    from hipdnn_miopen_provider.operation import Run
+
+_TOLERANCE = 1e-4
+"""Relative error of a sum. Each second image at least loses an element: 1 in 2048 or more."""
+
+
+def check_sums(operation: BatchNormBackward, buffers: Mapping[int, DeviceBuffer], run: Run) -> None:
+    """Compute the gradient of the bias of a dy that is 1 or 2, alternating with the channel.
+
+    Args:
+        operation: The backward of an NCHW image with H * W up to 1024.
+        buffers: Scratch memory of its tensors by uid; overwritten.
+        run: Its launcher, bound to them.
+
+    Raises:
+        ExecutionError: MIOpen's kernel sums other elements.
+        NativeError: HIP or MIOpen failed.
+    """
+    import numpy as np
+
+    x, ports = operation.x, operation.ports
+    types = {native: graph for graph, native in TYPES.items()}
+    value = 1.0 + np.arange(x.dims[1]) % 2
+    dy = np.empty((x.dims[0], x.dims[1], math.prod(x.dims[2:])), types[x.dtype].numpy_dtype())
+    dy[...] = value[:, None]
+    for uid in operation.tensors:
+        buffers[uid].fill(0)
+    buffers[ports["dbias"]].fill(0xFF)  # NaN
+    copy_to_device(buffers[ports["dy"]], dy)
+    if operation.activation is not None:  # of y, which is the bias here
+        bias = np.full(value.shape, _passing(operation.activation), np.float32)
+        copy_to_device(buffers[ports["bias"]], bias)
+    run(NO_MEMORY)
+    hip.synchronize_device()
+    dbias = np.empty(value.shape, np.float32)
+    copy_to_host(dbias, buffers[ports["dbias"]])
+    if np.isnan(dbias).all():  # kernels don't run here: an emulator that only accepts them
+        return
+    if not np.allclose(dbias, value * (dy.size // value.size), rtol=_TOLERANCE, atol=0):
+        raise ExecutionError(
+            f"{operation.name}: MIOpen chose a kernel that sums the wrong elements "
+            f"({operation.hazard}); a perf-db record of {operation.database_key} makes it do so, "
+            "which has to be removed. docs/findings.md says more"
+        )
+
+
+def _passing(activation: Activation) -> float:
+    """Return a y whose gradient the activation lets through."""
+    if activation.mode is ActivationMode.RELU:
+        return 1.0
+    if activation.mode is ActivationMode.CLIPPEDRELU:
+        return activation.alpha / 2
+    return (activation.alpha + activation.beta) / 2
