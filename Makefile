@@ -9,7 +9,7 @@ PACKAGES := -e . -e plugins/cpu_provider -e plugins/miopen_provider -e plugins/m
 # The real libMIOpen, with stand-ins for the GPU below it: plugins/miopen_emulator/README.md.
 NATIVE := $(BIN)/hipdnn emulator run --accept-only --or-skip -- python -m pytest tests/native
 # MIOpen's numbers, by its own kernels compiled for this CPU: the same tests that make test-gpu runs.
-NUMBERS := $(BIN)/hipdnn emulator run --or-skip -- python -m pytest tests/numbers tests/emulated
+NUMBERS := $(BIN)/hipdnn emulator run --or-skip -- python -m pytest tests/numbers tests/emulated tests/miopen_emulator/test_kernels.py
 # A conv + bias + ReLU problem that a user pasted into a public report.
 DEMO ?= MIOpenDriver CBAInfer -F 4 -n 128 -c 3 -H 32 -W 32 -k 64 -y 3 -x 3 -p 1 -q 1 -u 1 -v 1 -l 1 -j 1
 
