@@ -71,7 +71,11 @@ def test_failure():
 
 
 @pytest.fixture
-def project(tree: Path, pytester: pytest.Pytester) -> pytest.Pytester:
+def project(
+    tree: Path, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> pytest.Pytester:
+    # pytester gives its processes a home of their own, and that has no tree
+    monkeypatch.setenv(CACHE_VARIABLE, str(tree.parents[1]))
     pytester.makepyfile(program=PROGRAM, test_suite=SUITE)
     pytester.makeini("[pytest]\naddopts = --strict-markers\nfilterwarnings = error\n")
     return pytester
