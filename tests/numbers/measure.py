@@ -78,6 +78,12 @@ def family(kernel: str) -> str:
     return re.sub(r"(_(float|half|ushort|double|bf16|fp16|fp32))+$", "", kernel)
 
 
+def general(reason: str) -> str:
+    """An engine's reason without its node and its numbers."""
+    text = reason.rpartition("declines the graph: ")[2]
+    return re.sub(r"^node '[^']*': | \(\w* ?[*=]? ?[^()]*no multiple of[^()]*\)", "", text)
+
+
 def engine_lines() -> Iterator[tuple[str, str]]:
     """Type and line of every case beside plain convolutions."""
     for io, layout in product(cases.TYPES, cases.LAYOUTS):
@@ -103,7 +109,7 @@ def measure_engine(registry: EngineRegistry, table: Table, io: str, graph: Graph
     try:
         plan = registry.create_execution_plan_ext(graph, ENGINE)
     except HipdnnError as reason:
-        table.declined[str(reason).rpartition("declines the graph: ")[2]].add(io)
+        table.declined[general(str(reason))].add(io)
         return
     inputs = random_inputs(graph, seed=0)
     table.forget()
@@ -128,7 +134,7 @@ def print_table(table: Table) -> None:
         print(f"| {kernel} |", " | ".join(row), "|")
     print("\n| not computed | types |\n|---|---|")
     for reason, types in sorted(table.declined.items()):
-        print(f"| {re.sub(r'^node .*?: ', '', reason)} | {', '.join(sorted(types))} |")
+        print(f"| {reason} | {', '.join(sorted(types))} |")
 
 
 def main() -> int:
