@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hipdnn_registry import DataType, Graph, default_registry
+from hipdnn_registry import BufferKind, DataType, Graph, default_registry
 
 FLOAT = DataType.FLOAT
 
@@ -21,10 +21,13 @@ y = graph.pointwise("add", graph.conv_fprop(x, w, padding=1), bias)
 graph.pointwise("relu_fwd", y).set_output().set_name("y")
 
 registry = default_registry()
-for info in registry.get_engine_configs(graph):
-    print(f"{info.engine_name}: {', '.join(info.knobs.ids) or 'no knobs'}")
+engines = registry.get_engine_configs(graph)  # best first: on a machine with a GPU that comes first
+for info in engines:
+    print(f"{info.engine_name} ({info.buffer_kind}): {', '.join(info.knobs.ids) or 'no knobs'}")
 
-plan = registry.create_execution_plan_ext(graph, settings={"global.benchmarking": 1})
+# the best of those that take numpy arrays; engines on a device take buffers there
+engine = next(info for info in engines if info.buffer_kind is BufferKind.HOST)
+plan = registry.create_execution_plan_ext(graph, engine.engine_id, {"global.benchmarking": 1})
 print(plan)
 
 random = np.random.default_rng(seed=1)

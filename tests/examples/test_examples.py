@@ -49,7 +49,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_quickstart() -> None:
     done = run(EXAMPLES / "quickstart.py")
     assert done.returncode == 0, done.stderr
-    assert "CPU_GEMM_ENGINE: global.benchmarking, global.workspace_size_limit" in done.stdout
+    assert "CPU_GEMM_ENGINE (host): global.benchmarking, global.workspace" in done.stdout
     assert "global.benchmarking=1 (caller)" in done.stdout
     assert "y: mean" in done.stdout
 

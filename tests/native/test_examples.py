@@ -19,6 +19,13 @@ def output_of(example: str, folder: Path) -> str:
     return done.stdout
 
 
+def test_quickstart_where_there_is_a_device(tmp_path: Path) -> None:
+    output = output_of("quickstart.py", tmp_path)
+    assert output.startswith("MIOPEN_ENGINE (device): global.benchmarking, ")
+    assert "<ExecutionPlan CPU_GEMM_ENGINE" in output
+    assert "y: mean" in output
+
+
 def test_tuning_policy(tmp_path: Path) -> None:
     convolution, batchnorm = output_of("tuning_policy.py", tmp_path).split("bnorm_train: ")
     assert convolution.startswith(
