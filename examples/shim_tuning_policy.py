@@ -1,10 +1,11 @@
 """Code in MIOpen's terms: each tuning policy on a handle, then a convolution and a batchnorm.
 
 Prints what the caller set, which policy MIOpen ran under and who decided it, the workspace, and
-what changed in MIOpen's user perf-db, which is a folder of its own here. Needs an AMD GPU with ROCm
+what changed in MIOpen's user perf-db, which is a folder of its own here. Needs ROCm with an AMD GPU
 and `pip install hipdnn-miopen-provider[hip]`; elsewhere it says what is missing.
 
-Run it with `python examples/shim_tuning_policy.py`.
+Run it with `python examples/shim_tuning_policy.py`, or without a GPU with
+`hipdnn emulator run --accept-only -- python examples/shim_tuning_policy.py`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """One convolution and one batch normalization under every tuning policy of MIOpen.
 
 Prints which policy ruled and why, the workspace, the solver, and what changed in MIOpen's user
-perf-db, which is a folder of its own here. Needs an AMD GPU with ROCm and `pip install
+perf-db, which is a folder of its own here. Needs ROCm with an AMD GPU and `pip install
 hipdnn-miopen-provider[hip]`; elsewhere it says what is missing.
 
-Run it with `python examples/tuning_policy.py`.
+Run it with `python examples/tuning_policy.py`, or without a GPU with
+`hipdnn emulator run --accept-only -- python examples/tuning_policy.py`.
 """
 
 from __future__ import annotations

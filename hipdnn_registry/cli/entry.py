@@ -14,12 +14,13 @@ from hipdnn_registry.errors import HipdnnError, InvalidInputError
 
 from . import output
 from .app import app
+from .interrupts import INTERRUPTED, ending_on_interrupt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 DONE, FAILED, WRONG_INPUT = 0, 1, 2
-INTERRUPTED, PIPE_CLOSED = 130, 141  # what a shell reports for SIGINT and SIGPIPE
+PIPE_CLOSED = 141  # what a shell reports for SIGPIPE
 
 _TRACEBACK = "--traceback"
 _EXHAUSTED = frozenset(
@@ -65,7 +66,8 @@ def _run(arguments: list[str]) -> int:
     # allowed after the command, too
     words = [word for word in own if word != _TRACEBACK] + arguments[len(own) :]
     try:
-        status: object = app(words, prog_name="hipdnn", standalone_mode=False)
+        with ending_on_interrupt():
+            status: object = app(words, prog_name="hipdnn", standalone_mode=False)
         output.flush()
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes as c
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -453,3 +454,18 @@ def test_a_stack_overflow_is_named(device: Device, faults: Any) -> None:
     x = device.put(np.zeros(2, np.int32))
     assert run_hip(device, source, x, c.c_int(1000)) == HIP_ILLEGAL_ADDRESS
     assert faults()[0]["kind"] == "stack overflow"
+
+
+def test_sources_are_kept_where_they_can_be_and_fail_no_kernel(
+    device: Device,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    good = tmp_path / "not" / "yet"
+    for number, folder in enumerate([good, Path("/proc/kept")]):
+        monkeypatch.setenv("MIOPEN_EMULATOR_KEEP_SOURCES", str(folder))
+        device.compile_hip(f"// {os.getpid()} {number}\n" + 'extern "C" __global__ void k() {}')
+    assert "can't be kept in /proc/kept: " in capfd.readouterr().err
+    (kept,) = good.iterdir()
+    assert f"// {os.getpid()} 0" in (kept / "source.hip").read_text()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         EmulatorUnavailableError,
         UnknownTreeError,
         UnsuitableCommandError,
+        UnsuitableSettingError,
     )
     from .launcher import command_line, environment
     from .pythons import make_python
@@ -33,6 +34,7 @@ __all__ = [
     "Steps",
     "UnknownTreeError",
     "UnsuitableCommandError",
+    "UnsuitableSettingError",
     "build_tree",
     "cache_folder",
     "command_line",
@@ -51,6 +53,7 @@ _HOME = {
         "EmulatorUnavailableError",
         "UnknownTreeError",
         "UnsuitableCommandError",
+        "UnsuitableSettingError",
     ),
     "launcher": ("command_line", "environment"),
     "pythons": ("make_python",),

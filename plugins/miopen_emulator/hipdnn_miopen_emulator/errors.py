@@ -17,5 +17,9 @@ class UnknownTreeError(InvalidInputError):
     """There is no tree for the MIOpen version that was asked for."""
 
 
+class UnsuitableSettingError(InvalidInputError):
+    """An environment variable of the emulator with a value that is not allowed."""
+
+
 class UnsuitableCommandError(InvalidInputError):
     """A command that can't be started inside a tree; says why."""

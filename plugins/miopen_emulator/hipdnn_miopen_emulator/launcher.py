@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from .cache import LOADER, cache_folder
 from .errors import UnsuitableCommandError
 from .pythons import always_preloaded, interpreter_of, make_python, this_interpreter
+from .variables import check_variables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,8 +58,12 @@ def environment(tree: Path, base: Mapping[str, str] | None = None) -> dict[str, 
     Args:
         tree: The tree.
         base: Variables to start from; by default this process's.
+
+    Raises:
+        UnsuitableSettingError: A variable of the emulator is not what it may be.
     """
     base = os.environ if base is None else base
+    check_variables(base)
     mode = base.get(KERNELS_VARIABLE) or "execute"
     if base.get(GUARD_VARIABLE) == "1":
         mode += "-guard"  # what is compiled differs, and MIOpen keeps it

@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hipdnn_registry.errors import InvalidInputError
+
 from .cache import current_tree
 from .errors import EmulatorError, EmulatorUnavailableError
 from .events import Launch, faults_of, launches_of, read_events
@@ -176,11 +178,12 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     try:
         tree = _built_tree(skip=False)
         words = command_line(tree, [sys.executable, *sys.orig_argv[1:]])
-    except EmulatorError as error:
+        variables = environment(tree)
+    except (EmulatorError, InvalidInputError) as error:
         raise pytest.UsageError(f"{OPTION}: {error}") from error
     sys.stdout.flush()
     os.chdir(early_config.invocation_params.dir)
-    os.execve(words[0], words, environment(tree))  # noqa: S606  # no shell
+    os.execve(words[0], words, variables)  # noqa: S606  # no shell
 
 
 def pytest_report_header() -> str | None:

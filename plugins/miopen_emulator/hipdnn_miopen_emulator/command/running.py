@@ -17,6 +17,7 @@ from hipdnn_miopen_emulator.launcher import (
     environment,
 )
 from hipdnn_miopen_emulator.pins import tree_pins
+from hipdnn_miopen_emulator.variables import check_variables
 from hipdnn_registry.errors import InvalidInputError
 
 from .building import ensure_tree
@@ -60,6 +61,7 @@ def run_command(command: Sequence[str], options: RunOptions) -> None:
         EmulatorError: The tree can't be built.
     """
     variables = dict(os.environ) | options.variables()
+    check_variables(variables)  # before a build that may take a minute
     pins = tree_pins().get(options.miopen)
     if pins and not pins.executes and variables.get(KERNELS_VARIABLE) != "accept":
         raise InvalidInputError(

@@ -37,10 +37,17 @@ void write_file(const fs::path &path, const std::string &text) {
   if (!(file << text).flush()) throw std::runtime_error("can't write " + path.string());
 }
 
+// trees/ and kernels/ are neighbours in the cache folder.
+fs::path kernels_folder() {
+  return fs::path(tree_folder()).parent_path().parent_path() / "kernels";
+}
+
+// In the cache folder, so that what a killed process leaves there goes with the compiled kernels.
 struct TemporaryFolder {
   fs::path path;
   TemporaryFolder() {
-    std::string pattern = (fs::temp_directory_path() / "kernel-XXXXXX").string();
+    fs::create_directories(kernels_folder());
+    std::string pattern = (kernels_folder() / "compiling-XXXXXX").string();
     if (!mkdtemp(pattern.data())) throw std::runtime_error("can't make the folder " + pattern);
     path = pattern;
   }
@@ -60,7 +67,9 @@ std::string machine_level() {
              : "x86-64-v2";
 }
 
-// Runs the compile driver and waits. Its messages go to the file "log" in `folder`.
+// Runs the compile driver and waits. Its messages go to the file "log" in `folder`. It has a process
+// group of its own: Ctrl-C is for the program, and a search would take a compilation that it ended for
+// a kernel that does not compile.
 bool run_driver(const fs::path &folder) {
   std::string driver = tree_folder() + "/bin/compile-kernel", argument = folder.string();
   std::string log = argument + "/log";
@@ -69,8 +78,12 @@ bool run_driver(const fs::path &folder) {
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
   posix_spawn_file_actions_adddup2(&actions, 1, 2);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   pid_t child = 0;
-  int failed = posix_spawn(&child, driver.c_str(), &actions, nullptr, arguments, environ);
+  int failed = posix_spawn(&child, driver.c_str(), &actions, &attributes, arguments, environ);
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (failed) throw std::runtime_error("can't start " + driver + ": " + std::strerror(failed));
   int status = 0;
@@ -97,10 +110,8 @@ std::string digest(const KernelSource &source) {
   return sum.hex_digest();
 }
 
-// trees/ and kernels/ are neighbours in the cache folder.
 fs::path kept_file(const KernelSource &source) {
-  return fs::path(tree_folder()).parent_path().parent_path() / "kernels" / fingerprint() /
-         (digest(source) + ".so");
+  return kernels_folder() / fingerprint() / (digest(source) + ".so");
 }
 
 void write_request(const KernelSource &source, const fs::path &folder) {
@@ -125,6 +136,20 @@ void keep(const std::string &code, const fs::path &file) {
   fs::rename(partial, file);
 }
 
+// For people who look into what MIOpen compiles. That it fails must not fail the kernel.
+void keep_sources(const KernelSource &source, const fs::path &request) {
+  const char *folder = setting("MIOPEN_EMULATOR_KEEP_SOURCES", nullptr);
+  if (!folder) return;
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (!error)
+    fs::copy(request, fs::path(folder) / (source.name + "-" + digest(source).substr(0, 12)),
+             fs::copy_options::recursive | fs::copy_options::overwrite_existing, error);
+  if (error)
+    std::fprintf(stderr, "MIOPEN_EMULATOR_KEEP_SOURCES: %s can't be kept in %s: %s\n",
+                 source.name.c_str(), folder, error.message().c_str());
+}
+
 CompiledKernel compile_for_the_host(const KernelSource &source, bool &cached) {
   if (!fingerprint().empty()) {
     std::string code = read_file(kept_file(source));
@@ -135,10 +160,7 @@ CompiledKernel compile_for_the_host(const KernelSource &source, bool &cached) {
   write_request(source, folder.path);
   bool ok = run_driver(folder.path);
   std::string code = read_file(folder.path / "kernel.so"), log = read_file(folder.path / "log");
-  if (const char *kept_sources = setting("MIOPEN_EMULATOR_KEEP_SOURCES", nullptr))
-    fs::copy(folder.path,
-             fs::path(kept_sources) / (source.name + "-" + digest(source).substr(0, 12)),
-             fs::copy_options::recursive | fs::copy_options::overwrite_existing);
+  keep_sources(source, folder.path);
   if (!ok || code.empty())
     return {false, "", log.empty() ? "error: bin/compile-kernel failed without a message\n" : log};
   keep(code, kept_file(source));
