@@ -28,7 +28,7 @@ from hipdnn_miopen_provider.native.errors import (
 from hipdnn_miopen_provider.native.prototypes import OPTIONAL, PROTOTYPES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 LIBRARY_VARIABLE = "HIPDNN_MIOPEN_LIBRARY"
 _SONAMES = ("libMIOpen.so.1", "libMIOpen.so")
@@ -215,6 +215,24 @@ class PreparedCall:
         status = self._function(*self._converted)
         if status:
             self._library.fail(self._name, status)
+
+    def with_values(self, *values: int) -> Callable[[], None]:
+        """Returns the call with the values of its slots in place, for loops that repeat them."""
+        given = iter(values)
+        arguments = [
+            type(argument)(next(given))
+            if any(argument is cell for cell in self._cells)
+            else argument
+            for argument in self._converted
+        ]
+        function, library, name, kept = self._function, self._library, self._name, self._kept
+
+        def call(_: object = kept) -> None:  # what was converted may refer to it
+            status = function(*arguments)
+            if status:
+                library.fail(name, status)
+
+        return call
 
 
 _loaded: MiopenLibrary | None = None
