@@ -198,11 +198,7 @@ class PreparedCall:
             kind() if argument is SLOT else kind.from_param(argument)
             for kind, argument in zip(types, arguments, strict=True)
         ]
-        self._cells = [
-            cell
-            for cell, argument in zip(self._converted, arguments, strict=True)
-            if argument is SLOT
-        ]
+        self._slots = [at for at, argument in enumerate(arguments) if argument is SLOT]
 
     def __call__(self, *values: int) -> None:
         """Makes the call, with ``values`` for the slots in their order.
@@ -210,21 +206,18 @@ class PreparedCall:
         Raises:
             MiopenError: It returned a status other than success.
         """
-        for cell, value in zip(self._cells, values, strict=True):
-            cell.value = value
-        status = self._function(*self._converted)
+        converted = self._converted
+        for at, value in zip(self._slots, values, strict=True):
+            converted[at].value = value
+        status = self._function(*converted)
         if status:
             self._library.fail(self._name, status)
 
     def with_values(self, *values: int) -> Callable[[], None]:
         """Returns the call with the values of its slots in place, for loops that repeat them."""
-        given = iter(values)
-        arguments = [
-            type(argument)(next(given))
-            if any(argument is cell for cell in self._cells)
-            else argument
-            for argument in self._converted
-        ]
+        arguments = list(self._converted)
+        for at, value in zip(self._slots, values, strict=True):
+            arguments[at] = type(arguments[at])(value)
         function, library, name, kept = self._function, self._library, self._name, self._kept
 
         def call(_: object = kept) -> None:  # what was converted may refer to it

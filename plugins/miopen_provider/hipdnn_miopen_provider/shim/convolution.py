@@ -33,14 +33,12 @@ from typing import TYPE_CHECKING, Any
 
 from .arguments import (
     flag,
-    require_buffers,
     require_scales,
     workspace_bytes,
 )
 from .forwarding import EntryPoint
 from .plan_key import GraphKind
-from .problems import convolution_problem
-from .tensor_descriptor import TensorDescriptor
+from .problems import Operands, convolution_problem, problem_and_buffers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,6 +47,7 @@ if TYPE_CHECKING:
 
     from .convolution_descriptor import ConvolutionDescriptor
     from .handle import MiopenHandle
+    from .tensor_descriptor import TensorDescriptor
 
 
 _ONE_AND_ZERO = "the engines compute without scaling"
@@ -237,8 +236,6 @@ def convolution_backward_weights(
 
 # What they share
 
-_Operands = dict[str, tuple[TensorDescriptor, Any]]
-
 
 def _workspace(
     handle: MiopenHandle,
@@ -255,15 +252,12 @@ def _find(
     handle: MiopenHandle,
     entry: EntryPoint,
     kind: GraphKind,
-    operands: _Operands,
+    operands: Operands,
     conv_desc: ConvolutionDescriptor,
     workspace: Any | None,
     exhaustive_search: bool,
 ) -> ExecutionPlan:
-    tensors = {name: desc for name, (desc, _) in operands.items()}
-    problem = convolution_problem(handle, entry, kind, tensors, conv_desc)
-    buffers = {name: buffer for name, (_, buffer) in operands.items()}
-    require_buffers(entry, buffers)
+    problem, buffers = problem_and_buffers(handle, entry, kind, operands, conv_desc)
     return handle.find(
         entry,
         problem,
@@ -278,15 +272,12 @@ def _run(
     handle: MiopenHandle,
     entry: EntryPoint,
     kind: GraphKind,
-    operands: _Operands,
+    operands: Operands,
     conv_desc: ConvolutionDescriptor,
     scales: tuple[float, float],
     workspace: Any | None,
 ) -> ExecutionPlan:
     alpha, beta = scales
     require_scales(entry, why=_ONE_AND_ZERO, alpha=(alpha, 1.0), beta=(beta, 0.0))
-    tensors = {name: desc for name, (desc, _) in operands.items()}
-    problem = convolution_problem(handle, entry, kind, tensors, conv_desc)
-    buffers = {name: buffer for name, (_, buffer) in operands.items()}
-    require_buffers(entry, buffers)
+    problem, buffers = problem_and_buffers(handle, entry, kind, operands, conv_desc)
     return handle.run(entry, problem, buffers, workspace, workspace_bytes(workspace, entry))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .activation_descriptor import ActivationDescriptor, pointwise_of
-from .arguments import instance, require_buffers, require_scales, workspace_bytes
+from .arguments import instance, require_scales, workspace_bytes
 from .forwarding import EntryPoint
 from .plan_key import GraphKind
-from .problems import convolution_problem
+from .problems import problem_and_buffers
 
 if TYPE_CHECKING:
     from hipdnn_registry import ExecutionPlan
@@ -62,14 +62,6 @@ def convolution_bias_activation_forward(
     activation = instance(ActivationDescriptor, activation_desc, entry, "activation_desc")
     pointwise_of(activation, entry)
     operands = {"x": (x_desc, x), "w": (w_desc, w), "bias": (bias_desc, bias), "y": (y_desc, y)}
-    problem = convolution_problem(
-        handle,
-        entry,
-        GraphKind.CONV_BIAS_ACTIVATION,
-        {name: desc for name, (desc, _) in operands.items()},
-        conv_desc,
-        activation,
-    )
-    buffers = {name: buffer for name, (_, buffer) in operands.items()}
-    require_buffers(entry, buffers)
+    kind = GraphKind.CONV_BIAS_ACTIVATION
+    problem, buffers = problem_and_buffers(handle, entry, kind, operands, conv_desc, activation)
     return handle.run(entry, problem, buffers, workspace, workspace_bytes(workspace, entry))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from .arguments import instance
+from .arguments import instance, require_buffers
 from .convolution_descriptor import ConvolutionDescriptor
 from .errors import BadParm, UnsupportedOp
 from .graphs import TYPES
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from .convolution_descriptor import ConvolutionFields
     from .forwarding import EntryPoint
 
+
+Operands = dict[str, tuple[TensorDescriptor, Any]]
+"""Descriptor and buffer by the names of a call's arguments."""
 
 _KINDS = {
     # names of the arguments that are x, w and y of the forward convolution
@@ -106,6 +109,27 @@ def _agreed(
                 entry, f"bias has dims {list(bias)}, but y {list(y)} takes [1, {y[1]}, 1...]"
             )
     return Problem(kind, named, fields, activation)
+
+
+def problem_and_buffers(
+    handle: MiopenHandle,
+    entry: EntryPoint,
+    kind: GraphKind,
+    operands: Operands,
+    conv_desc: ConvolutionDescriptor,
+    activation: ActivationDescriptor | None = None,
+) -> tuple[Problem, dict[str, Any]]:
+    """Return the problem of a convolution call, and its buffers by the names of its arguments.
+
+    Raises:
+        BadParm: As `convolution_problem`, or a buffer is missing.
+        UnsupportedOp: Not served.
+    """
+    tensors = {name: desc for name, (desc, _) in operands.items()}
+    problem = convolution_problem(handle, entry, kind, tensors, conv_desc, activation)
+    buffers = {name: buffer for name, (_, buffer) in operands.items()}
+    require_buffers(entry, buffers)
+    return problem, buffers
 
 
 def _check_dims(
