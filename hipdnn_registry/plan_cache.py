@@ -24,11 +24,13 @@ class CacheInfo(NamedTuple):
 class _Building(Generic[T]):
     """A build in progress, or just ended."""
 
-    __slots__ = ("builder", "done", "error", "value")
+    __slots__ = ("builder", "error", "lock", "value", "waiting")
 
     def __init__(self) -> None:
         self.builder = threading.get_ident()
-        self.done = threading.Event()
+        self.lock = threading.Lock()  # held while it goes on; much cheaper than an Event
+        self.lock.acquire()
+        self.waiting = 0
         self.value: T | None = None
         self.error: Exception | None = None
 
@@ -65,11 +67,14 @@ class PlanCache(Generic[T]):
                     self._misses += 1
                     self._building[key] = _Building()
                 building = self._building[key]
+                if not ours:
+                    building.waiting += 1
             if ours:
                 return self._build(key, building, build), False
             if building.builder == threading.get_ident():
                 raise RuntimeError("a plan's build asks for the same plan")
-            building.done.wait()
+            with building.lock:  # until it is over
+                pass
             if building.error is not None:
                 raise building.error
             if building.value is not None:
@@ -86,7 +91,7 @@ class PlanCache(Generic[T]):
                 building.error = error
             with self._lock:
                 del self._building[key]
-            building.done.set()
+            building.lock.release()
             raise
         evicted: list[T] = []  # released outside the lock: freeing a plan may take a while
         with self._lock:
@@ -96,7 +101,7 @@ class PlanCache(Generic[T]):
                 while len(self._entries) > self._maxsize:
                     evicted.append(self._entries.popitem(last=False)[1])
         building.value = value
-        building.done.set()
+        building.lock.release()
         return value
 
     def clear(self) -> None:

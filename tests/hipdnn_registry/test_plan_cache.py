@@ -29,8 +29,8 @@ def test_one_build_for_32_threads(maxsize: int) -> None:
 
     def build() -> object:
         # Ends when all the others wait for it, however slow the machine is.
-        waiting = cache._building["key"].done._cond._waiters  # type: ignore[attr-defined]
-        while len(waiting) < 31:
+        building = cache._building["key"]
+        while building.waiting < 31:
             time.sleep(0.001)
         builds.append(object())
         return builds[-1]

@@ -18,7 +18,6 @@ from hipdnn_miopen_provider.native import (
     ActivationMode,
     BatchNormMode,
     BatchNormProblem,
-    DeviceBuffer,
     RunningStatistics,
     TuningPolicy,
     batchnorm,
@@ -136,8 +135,7 @@ class BatchNorm(Operation):
         enqueue = self._prepare(_Call(owned, handle, problem, activation))
         launcher = _BatchNormLauncher(self, handle, enqueue)
         with (
-            scratch(self.sizes) as buffers,
-            DeviceBuffer(launcher.workspace_size) as workspace,
+            scratch(self.sizes, launcher.workspace_size) as (buffers, workspace),
             compilation.under_policy(handle),
         ):
             run = launcher.bind(buffers)
@@ -151,7 +149,7 @@ class BatchNorm(Operation):
         return launcher
 
     def _check(
-        self, compilation: Compilation, buffers: Mapping[int, DeviceBuffer], run: Run
+        self, compilation: Compilation, buffers: Mapping[int, DeviceMemory], run: Run
     ) -> None:
         """Check what MIOpen compiled, where there is a reason to."""
 
@@ -306,7 +304,7 @@ class BatchNormBackward(BatchNorm):
         return self.mode is BatchNormMode.Spatial
 
     def _check(
-        self, compilation: Compilation, buffers: Mapping[int, DeviceBuffer], run: Run
+        self, compilation: Compilation, buffers: Mapping[int, DeviceMemory], run: Run
     ) -> None:
         if self.hazard:
             check_sums(self, buffers, run)

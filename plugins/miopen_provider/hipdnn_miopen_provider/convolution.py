@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from hipdnn_miopen_provider.native import (
@@ -11,7 +12,6 @@ from hipdnn_miopen_provider.native import (
     ConvolutionDescriptor,
     ConvolutionProblem,
     ConvolutionRunner,
-    DeviceBuffer,
     Direction,
     FindMode,
     MissingSymbolError,
@@ -131,7 +131,7 @@ class Convolution(Operation):
         )
         asked = convolution.workspace_size(handle, problem)
         limit = asked if order.workspace_limit is None else min(asked, order.workspace_limit)
-        with scratch(self.sizes) as buffers, DeviceBuffer(limit) as workspace:
+        with scratch(self.sizes, limit) as (buffers, workspace):
             memory = ConvolutionBuffers(*(buffers[uid] for uid in self.uids))
             with compilation.under_policy(handle):
                 found = convolution.find(
@@ -198,7 +198,11 @@ class ConvolutionLauncher(Launcher):
         self.handles = (handle,)
         self.workspace_size = found.workspace_size
         self._uids = operation.uids
-        self._runner = ConvolutionRunner(handle, problem, found.algorithm)
+        self._found = (handle, problem, found.algorithm)
+
+    @cached_property
+    def _runner(self) -> ConvolutionRunner:
+        return ConvolutionRunner(*self._found)
 
     def bind(self, memory: Mapping[int, DeviceMemory]) -> Run:
         """Return the call on these buffers."""

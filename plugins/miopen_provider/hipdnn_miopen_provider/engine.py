@@ -19,7 +19,6 @@ from hipdnn_miopen_provider.find_enforce import warn_about_find_enforce
 from hipdnn_miopen_provider.machine import device
 from hipdnn_miopen_provider.native import FindMode, MiopenError, TuningPolicy, hip
 from hipdnn_miopen_provider.operation import BuildOrder
-from hipdnn_miopen_provider.plan import several_devices
 from hipdnn_miopen_provider.progress import reported
 from hipdnn_miopen_provider.support import operation_of
 from hipdnn_miopen_provider.tensors import Unsupported
@@ -157,7 +156,7 @@ class MiopenEngine(Engine):
 
     def query_scope(self) -> int:
         """Return the current device: solvers and workspace are its own."""
-        return hip.current_device() if several_devices() else 0
+        return hip.current_device()
 
     def resolve(
         self, graph: Graph, settings: Mapping[str, EffectiveSetting], environment: Environment

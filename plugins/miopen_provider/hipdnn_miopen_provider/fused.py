@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, ClassVar
 from hipdnn_miopen_provider.kernel_defects import refuse_addition, refuse_clamp
 from hipdnn_miopen_provider.native import (
     DataType,
-    DeviceBuffer,
     FusedProblem,
     SolutionRunner,
     TensorArgument,
@@ -127,8 +126,7 @@ class FusedConvolution(Operation):
             problem = during.enter_context(FusedProblem(plain, bias, descriptor))
             asked = convolution.workspace_size(handle, plain)
             limit = asked if order.workspace_limit is None else min(asked, order.workspace_limit)
-            buffers = during.enter_context(scratch(self.sizes))
-            workspace = during.enter_context(DeviceBuffer(limit))
+            buffers, workspace = during.enter_context(scratch(self.sizes, limit))
             memory = {argument: buffers[uid] for argument, uid in uids.items()}
             with compilation.under_policy(handle):
                 found = find2.find_solutions(
@@ -178,7 +176,7 @@ class _PartsLauncher(Launcher):
             self._bias = uid, owned.enter_context(in_memory_order(spec).describe())
         if operation.activation is not None:
             self._activation = owned.enter_context(operation.activation.describe())
-        with scratch(operation.sizes) as buffers:  # compiles the kernels
+        with scratch(operation.sizes) as (buffers, _):  # compiles the kernels
             self._finish(buffers)
 
     def bind(self, memory: Mapping[int, DeviceMemory]) -> Run:

@@ -9,14 +9,17 @@ buffers of its own and returns a `Launcher`, which enqueues the work on buffers 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
 from typing import TYPE_CHECKING, ClassVar
 
-from hipdnn_miopen_provider.native import DeviceBuffer, Handle, TuningPolicy
+from hipdnn_miopen_provider.native import NO_MEMORY, DeviceBuffer, Handle, TuningPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from contextlib import AbstractContextManager, ExitStack
 
     from hipdnn_miopen_provider.native import DeviceMemory, FindMode
     from hipdnn_miopen_provider.perf_db import BatchNormKey, ConvolutionKey
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
 
     Run = Callable[[DeviceMemory], None]
     """Enqueues the work; takes the workspace."""
+
+_ALIGNMENT = 512
+"""Bytes; what a driver gives at the least is 256."""
 
 
 class Region:
@@ -124,25 +130,29 @@ class Compilation:
         """Make a handle that the plan keeps. A policy is obeyed on a fresh one only."""
         return self.owned.enter_context(Handle())
 
-    @contextmanager
-    def under_policy(self, handle: Handle) -> Iterator[None]:
+    def under_policy(self, handle: Handle) -> AbstractContextManager[None]:
         """Set the policy on a handle within the block, and restore the old one whatever happens."""
-        if self.order.policy is None:
-            yield
-            return
-        with handle.under_policy(self.order.policy):
-            yield
+        return handle.under_policy(self.order.policy)
 
 
 @contextmanager
-def scratch(sizes: Mapping[int, int]) -> Iterator[dict[int, DeviceBuffer]]:
-    """Device buffers by uid for the duration of a block; what they hold is undefined.
+def scratch(
+    sizes: Mapping[int, int], workspace_size: int = 0
+) -> Iterator[tuple[dict[int, DeviceMemory], DeviceMemory]]:
+    """Device memory by uid, and a workspace, for the duration of a block; undefined contents.
 
-    Tuning runs on these: a caller's buffers are not touched before `execute`.
+    Tuning runs on these: a caller's buffers are not touched before `execute`. One allocation, since
+    each costs a call of the driver, and each release waits for the device.
     """
-    with ExitStack() as stack:
-        buffers = {uid: stack.enter_context(DeviceBuffer(size)) for uid, size in sizes.items()}
-        yield buffers
+    needed = (*sizes.values(), workspace_size)
+    starts = list(accumulate((-(-size // _ALIGNMENT) * _ALIGNMENT for size in needed), initial=0))
+    with DeviceBuffer(starts[-1]) as whole:
+        first = whole.address
+        memory: dict[int, DeviceMemory] = {
+            uid: Region(first + start, size)
+            for (uid, size), start in zip(sizes.items(), starts, strict=False)
+        }
+        yield memory, Region(first + starts[-2], workspace_size) if workspace_size else NO_MEMORY
 
 
 class Launcher(ABC):
@@ -192,8 +202,8 @@ class Operation(ABC):
         """Written and read tensors, by uid, that may be the same memory."""
         return ()
 
-    @property
-    def sizes(self) -> dict[int, int]:
+    @cached_property
+    def sizes(self) -> Mapping[int, int]:
         """Bytes of every tensor that takes a buffer, by uid."""
         return {uid: spec.nbytes for uid, spec in self.tensors.items()}
 

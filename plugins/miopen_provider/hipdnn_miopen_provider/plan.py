@@ -7,7 +7,6 @@ import os
 import threading
 import weakref
 from contextlib import ExitStack
-from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hipdnn_miopen_provider.device_memory import HipMemory
@@ -121,7 +120,7 @@ class LauncherQueue:
                 else:
                     run(workspace)
 
-        if not several_devices():
+        if not hip.several_devices():
             return execute
         ordinal = self._ordinal
 
@@ -153,12 +152,6 @@ class LauncherQueue:
             run(self._own_workspace)
         finally:
             self._own_workspace_free.record(stream)
-
-
-@cache
-def several_devices() -> bool:
-    """Whether the current device may be another than a plan's."""
-    return hip.device_count() > 1
 
 
 def release(owned: ExitStack, creator: int, ordinal: int | None = None) -> None:

@@ -105,6 +105,6 @@ if TYPE_CHECKING:
 
 
 def _compiled(operation: Operation, handle: Handle, run: _OnMemory) -> Launcher:
-    with scratch(operation.sizes) as buffers:
+    with scratch(operation.sizes) as (buffers, _):
         run(buffers)
     return _PointwiseLauncher(handle, run)

@@ -14,6 +14,7 @@ from hipdnn_miopen_provider.native import (
     ActivationMode,
     copy_to_device,
     copy_to_host,
+    fill,
     hip,
 )
 from hipdnn_miopen_provider.tensors import TYPES
@@ -24,14 +25,14 @@ if TYPE_CHECKING:
 
     from hipdnn_miopen_provider.activation import Activation
     from hipdnn_miopen_provider.batchnorm import BatchNormBackward
-    from hipdnn_miopen_provider.native import DeviceBuffer
+    from hipdnn_miopen_provider.native import DeviceMemory
     from hipdnn_miopen_provider.operation import Run
 
 _TOLERANCE = 1e-4
 """Relative error of a sum. Each second image at least loses an element: 1 in 2048 or more."""
 
 
-def check_sums(operation: BatchNormBackward, buffers: Mapping[int, DeviceBuffer], run: Run) -> None:
+def check_sums(operation: BatchNormBackward, buffers: Mapping[int, DeviceMemory], run: Run) -> None:
     """Compute the gradient of the bias of a dy that is 1 or 2, alternating with the channel.
 
     Args:
@@ -51,8 +52,8 @@ def check_sums(operation: BatchNormBackward, buffers: Mapping[int, DeviceBuffer]
     dy = np.empty((x.dims[0], x.dims[1], math.prod(x.dims[2:])), types[x.dtype].numpy_dtype())
     dy[...] = value[:, None]
     for uid in operation.tensors:
-        buffers[uid].fill(0)
-    buffers[ports["dbias"]].fill(0xFF)  # NaN
+        fill(buffers[uid], 0)
+    fill(buffers[ports["dbias"]], 0xFF)  # NaN
     copy_to_device(buffers[ports["dy"]], dy)
     if operation.activation is not None:  # of y, which is the bias here
         bias = np.full(value.shape, _passing(operation.activation), np.float32)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 
 from hipdnn_miopen_provider.native import FindMode, TuningPolicy
 from hipdnn_registry import IntConstraint, Knob, KnobError
@@ -65,6 +66,7 @@ _PRECEDENCE = (
 )
 
 
+@cache
 def resolve_tuning_policy(
     knob: int, force_benchmarking: bool | None, benchmarking: bool
 ) -> ResolvedPolicy:

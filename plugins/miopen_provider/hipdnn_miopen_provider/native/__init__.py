@@ -62,6 +62,7 @@ from hipdnn_miopen_provider.native.memory import (
     copy_on_device,
     copy_to_device,
     copy_to_host,
+    fill,
 )
 
 __all__ = [
@@ -111,6 +112,7 @@ __all__ = [
     "copy_on_device",
     "copy_to_device",
     "copy_to_host",
+    "fill",
     "find2",
     "fusion",
     "hip",

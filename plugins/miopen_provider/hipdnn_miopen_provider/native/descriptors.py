@@ -6,7 +6,9 @@ attributes: MIOpen crashes on a descriptor that was created and never set, so th
 
 from __future__ import annotations
 
+import math
 from ctypes import byref, c_int
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from hipdnn_miopen_provider.native import library
@@ -30,7 +32,9 @@ if TYPE_CHECKING:
     from ctypes import Array
 
 
-def _ints(values: Sequence[int]) -> Array[c_int]:
+@lru_cache(maxsize=1024)
+def _ints(values: tuple[int, ...]) -> Array[c_int]:
+    """Return an array for MIOpen to read; the same one for the same numbers."""
     return (c_int * len(values))(*values)
 
 
@@ -55,9 +59,10 @@ class TensorDescriptor(Owned[TensorDescriptorT]):
     def __init__(
         self, dtype: DataType, dims: Sequence[int], strides: Sequence[int] | None = None
     ) -> None:
-        strides = _packed(dims) if strides is None else strides
+        dims = tuple(dims)
+        strides = _packed(dims) if strides is None else tuple(strides)
         if len(strides) != len(dims):
-            raise ValueError(f"{len(dims)} dims {tuple(dims)} but strides {tuple(strides)}")
+            raise ValueError(f"{len(dims)} dims {dims} but strides {strides}")
         raw = TensorDescriptorT()
         miopen = library.load()
         miopen.call("miopenCreateTensorDescriptor", byref(raw))
@@ -68,7 +73,7 @@ class TensorDescriptor(Owned[TensorDescriptorT]):
         except BaseException:
             self.close()
             raise
-        self.dtype, self.dims, self.strides = dtype, tuple(dims), tuple(strides)
+        self.dtype, self.dims, self.strides = dtype, dims, strides
 
     @classmethod
     def for_batchnorm(cls, x: TensorDescriptor, mode: BatchNormMode) -> TensorDescriptor:
@@ -124,21 +129,22 @@ class ConvolutionDescriptor(Owned[ConvolutionDescriptorT]):
         mode: ConvolutionMode = ConvolutionMode.Convolution,
         output_padding: Sequence[int] | None = None,
     ) -> None:
-        lists = [padding, strides, dilations] + ([output_padding] if output_padding else [])
+        given = [padding, strides, dilations] + ([output_padding] if output_padding else [])
+        lists = [tuple(values) for values in given]
         if len({len(values) for values in lists}) != 1:
-            raise ValueError(f"these differ in length: {[tuple(values) for values in lists]}")
+            raise ValueError(f"these differ in length: {lists}")
         raw = ConvolutionDescriptorT()
         miopen = library.load()
         miopen.call("miopenCreateConvolutionDescriptor", byref(raw))
         super().__init__(raw, _destroy_convolution)
         try:
-            geometry = (_ints(padding), _ints(strides), _ints(dilations))
+            geometry = [_ints(values) for values in lists[:3]]
             miopen.call("miopenInitConvolutionNdDescriptor", raw, len(padding), *geometry, mode)
             if groups != 1:
                 miopen.call("miopenSetConvolutionGroupCount", raw, groups)
             if output_padding:
-                adjusted = (len(output_padding), _ints(output_padding))
-                miopen.call("miopenSetTransposeConvNdOutputPadding", raw, *adjusted)
+                adjusted = _ints(lists[3])
+                miopen.call("miopenSetTransposeConvNdOutputPadding", raw, len(adjusted), adjusted)
         except BaseException:
             self.close()
             raise
@@ -195,11 +201,8 @@ class ActivationDescriptor(Owned[ActivationDescriptorT]):
             raise
 
 
-def _packed(dims: Sequence[int]) -> list[int]:
-    strides = [1]
-    for size in reversed(dims[1:]):
-        strides.insert(0, strides[0] * size)
-    return strides
+def _packed(dims: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(math.prod(dims[axis + 1 :]) for axis in range(len(dims)))
 
 
 def _destroy_tensor(raw: TensorDescriptorT) -> None:

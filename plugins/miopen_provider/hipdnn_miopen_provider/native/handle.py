@@ -66,9 +66,14 @@ class Handle(Owned[HandleT]):
         library.load().call(_SET_POLICY, self.raw, policy)
 
     @contextmanager
-    def under_policy(self, policy: TuningPolicy) -> Iterator[None]:
-        """Sets a policy within the block and restores the old one, also when the block fails."""
-        before = self.tuning_policy
+    def under_policy(self, policy: TuningPolicy | None) -> Iterator[None]:
+        """Sets a policy within the block and restores the old one, also when the block fails.
+
+        None changes nothing, for a libMIOpen that has no tuning policies.
+        """
+        if policy is None or (before := self.tuning_policy) is policy:
+            yield
+            return
         self.tuning_policy = policy
         try:
             yield

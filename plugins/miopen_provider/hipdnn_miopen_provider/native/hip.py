@@ -142,9 +142,15 @@ class Device:
         )
 
 
+@cache
+def several_devices() -> bool:
+    """Whether the calling thread's device may be another than the first."""
+    return device_count() > 1
+
+
 def current_device() -> int:
     """The calling thread's device."""
-    return int(call("hipGetDevice"))
+    return int(call("hipGetDevice")) if several_devices() else 0
 
 
 @contextmanager

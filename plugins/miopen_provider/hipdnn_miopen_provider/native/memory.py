@@ -84,8 +84,13 @@ class DeviceBuffer(Owned[int]):
 
     def fill(self, byte: int, stream: AnyStream = None) -> None:
         """Sets every byte to ``byte`` (0..255)."""
-        if self.nbytes:
-            hip.call("hipMemsetAsync", self.address, byte, self.nbytes, hip.stream_address(stream))
+        fill(self, byte, stream)
+
+
+def fill(target: DeviceMemory, byte: int, stream: AnyStream = None) -> None:
+    """Sets every byte of ``target`` to ``byte`` (0..255), in stream order."""
+    if target.nbytes:
+        hip.call("hipMemsetAsync", target.address, byte, target.nbytes, hip.stream_address(stream))
 
 
 def copy_to_device(target: DeviceMemory, array: NDArray[Any]) -> None:
