@@ -27,8 +27,8 @@ from hipdnn_miopen_provider.operation import (
     Compilation,
     Launcher,
     Operation,
+    Scratch,
     WorkspaceNeed,
-    scratch,
 )
 from hipdnn_miopen_provider.perf_db import BatchNormKey
 from hipdnn_miopen_provider.sums import check_sums
@@ -135,12 +135,12 @@ class BatchNorm(Operation):
         enqueue = self._prepare(_Call(owned, handle, problem, activation))
         launcher = _BatchNormLauncher(self, handle, enqueue)
         with (
-            scratch(self.sizes, launcher.workspace_size) as (buffers, workspace),
+            Scratch(self.sizes, launcher.workspace_size) as scratch,
             compilation.under_policy(handle),
         ):
-            run = launcher.bind(buffers)
-            run(workspace)
-            self._check(compilation, buffers, run)
+            run = launcher.bind(scratch.memory)
+            run(scratch.workspace)
+            self._check(compilation, scratch.memory, run)
         if self.tunable and compilation.order.policy is TuningPolicy.DB_UPDATE:
             compilation.notes.append(
                 "DbUpdate does nothing for batch normalization in MIOpen: its call has no "

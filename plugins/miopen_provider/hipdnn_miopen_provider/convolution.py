@@ -21,9 +21,9 @@ from hipdnn_miopen_provider.operation import (
     Compilation,
     Launcher,
     Operation,
+    Scratch,
     Solver,
     WorkspaceNeed,
-    scratch,
 )
 from hipdnn_miopen_provider.perf_db import ConvolutionKey
 from hipdnn_miopen_provider.tensors import Unsupported, layout_name
@@ -131,12 +131,11 @@ class Convolution(Operation):
         )
         asked = convolution.workspace_size(handle, problem)
         limit = asked if order.workspace_limit is None else min(asked, order.workspace_limit)
-        with scratch(self.sizes, limit) as (buffers, workspace):
-            memory = ConvolutionBuffers(*(buffers[uid] for uid in self.uids))
-            with compilation.under_policy(handle):
-                found = convolution.find(
-                    handle, problem, memory, workspace, exhaustive=order.exhaustive
-                )
+        with Scratch(self.sizes, limit) as scratch, compilation.under_policy(handle):
+            memory = ConvolutionBuffers(*[scratch.memory[uid] for uid in self.uids])
+            found = convolution.find(
+                handle, problem, memory, scratch.workspace, exhaustive=order.exhaustive
+            )
         best = next((result for result in found if result.workspace_size <= limit), None)
         if best is None:
             raise ExecutionError(_nothing_fits(found, limit, asked))

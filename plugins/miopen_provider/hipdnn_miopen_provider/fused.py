@@ -20,7 +20,7 @@ from hipdnn_miopen_provider.native import (
     find2,
     pointwise,
 )
-from hipdnn_miopen_provider.operation import Compilation, Launcher, Operation, Solver, scratch
+from hipdnn_miopen_provider.operation import Compilation, Launcher, Operation, Scratch, Solver
 from hipdnn_miopen_provider.pointwise import add
 from hipdnn_miopen_provider.tensors import Unsupported, in_memory_order
 
@@ -126,11 +126,11 @@ class FusedConvolution(Operation):
             problem = during.enter_context(FusedProblem(plain, bias, descriptor))
             asked = convolution.workspace_size(handle, plain)
             limit = asked if order.workspace_limit is None else min(asked, order.workspace_limit)
-            buffers, workspace = during.enter_context(scratch(self.sizes, limit))
-            memory = {argument: buffers[uid] for argument, uid in uids.items()}
+            scratch = during.enter_context(Scratch(self.sizes, limit))
+            memory = {argument: scratch.memory[uid] for argument, uid in uids.items()}
             with compilation.under_policy(handle):
                 found = find2.find_solutions(
-                    handle, problem, memory, workspace, exhaustive=order.exhaustive
+                    handle, problem, memory, scratch.workspace, exhaustive=order.exhaustive
                 )
             for solution in found:
                 owned.enter_context(solution)
@@ -176,8 +176,8 @@ class _PartsLauncher(Launcher):
             self._bias = uid, owned.enter_context(in_memory_order(spec).describe())
         if operation.activation is not None:
             self._activation = owned.enter_context(operation.activation.describe())
-        with scratch(operation.sizes) as (buffers, _):  # compiles the kernels
-            self._finish(buffers)
+        with Scratch(operation.sizes) as scratch:  # compiles the kernels
+            self._finish(scratch.memory)
 
     def bind(self, memory: Mapping[int, DeviceMemory]) -> Run:
         convolve = self._convolution.bind(memory)

@@ -9,7 +9,6 @@ buffers of its own and returns a `Launcher`, which enqueues the work on buffers 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 from hipdnn_miopen_provider.native import NO_MEMORY, DeviceBuffer, Handle, TuningPolicy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager, ExitStack
 
     from hipdnn_miopen_provider.native import DeviceMemory, FindMode
@@ -135,24 +134,36 @@ class Compilation:
         return handle.under_policy(self.order.policy)
 
 
-@contextmanager
-def scratch(
-    sizes: Mapping[int, int], workspace_size: int = 0
-) -> Iterator[tuple[dict[int, DeviceMemory], DeviceMemory]]:
-    """Device memory by uid, and a workspace, for the duration of a block; undefined contents.
+class Scratch(DeviceBuffer):
+    """Device memory for the time of a compilation; what it holds is undefined.
 
-    Tuning runs on these: a caller's buffers are not touched before `execute`. One allocation, since
+    Tuning runs on it: a caller's buffers are not touched before `execute`. One allocation, since
     each costs a call of the driver, and each release waits for the device.
+
+    Args:
+        sizes: Bytes of every tensor by uid.
+        workspace_size: Bytes of workspace.
+
+    Attributes:
+        memory: The tensors' memory by uid.
+        workspace: The workspace.
     """
-    needed = (*sizes.values(), workspace_size)
-    starts = list(accumulate((-(-size // _ALIGNMENT) * _ALIGNMENT for size in needed), initial=0))
-    with DeviceBuffer(starts[-1]) as whole:
-        first = whole.address
-        memory: dict[int, DeviceMemory] = {
+
+    def __init__(self, sizes: Mapping[int, int], workspace_size: int = 0) -> None:
+        ends = list(accumulate([_aligned(size) for size in sizes.values()], initial=0))
+        super().__init__(ends[-1] + workspace_size)
+        first = self.address
+        self.memory: dict[int, DeviceMemory] = {
             uid: Region(first + start, size)
-            for (uid, size), start in zip(sizes.items(), starts, strict=False)
+            for (uid, size), start in zip(sizes.items(), ends, strict=False)
         }
-        yield memory, Region(first + starts[-2], workspace_size) if workspace_size else NO_MEMORY
+        self.workspace: DeviceMemory = NO_MEMORY
+        if workspace_size:
+            self.workspace = Region(first + ends[-1], workspace_size)
+
+
+def _aligned(size: int) -> int:
+    return -(-size // _ALIGNMENT) * _ALIGNMENT
 
 
 class Launcher(ABC):

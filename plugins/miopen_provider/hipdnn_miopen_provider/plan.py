@@ -158,8 +158,10 @@ def release(owned: ExitStack, creator: int, ordinal: int | None = None) -> None:
     """Close what nobody refers to any more, after the device has finished its work."""
     if os.getpid() != creator:  # a forked child must not touch its parent's device objects
         return
-    with contextlib.suppress(NativeError), ExitStack() as device:
-        if ordinal is not None:
-            device.enter_context(hip.on_device(ordinal))
+    with contextlib.suppress(NativeError):
+        if ordinal is None:
+            owned.close()
+            return
+        with hip.on_device(ordinal):
             hip.synchronize_device()  # the kernels of its handles may be running
-        owned.close()
+            owned.close()

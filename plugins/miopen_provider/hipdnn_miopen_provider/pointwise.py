@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from hipdnn_miopen_provider.native import NO_MEMORY, TensorOp, pointwise
-from hipdnn_miopen_provider.operation import Compilation, Launcher, Operation, scratch
+from hipdnn_miopen_provider.operation import Compilation, Launcher, Operation, Scratch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -105,6 +105,6 @@ if TYPE_CHECKING:
 
 
 def _compiled(operation: Operation, handle: Handle, run: _OnMemory) -> Launcher:
-    with scratch(operation.sizes) as (buffers, _):
-        run(buffers)
+    with Scratch(operation.sizes) as scratch:
+        run(scratch.memory)
     return _PointwiseLauncher(handle, run)
