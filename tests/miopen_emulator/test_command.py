@@ -81,6 +81,36 @@ def test_options_become_variables(tree: Path, tmp_path: Path) -> None:
     assert json.loads(done.stdout)["MIOPEN_EMULATOR_CLOCK"] == "virtual"
 
 
+def test_a_check_that_fails_as_kernels_were_only_accepted_says_so(tree: Path) -> None:
+    line = "MIOpenDriver conv -n 1 -c 2 -H 6 -W 6 -k 2 -y 3 -x 3 -F 1"
+    command = ("--", "hipdnn", "run", line, "--engine", "MIOPEN_ENGINE", "--check")
+    done = emulator("run", "--accept-only", *command)
+    note, failure = done.stderr.splitlines()
+    assert note == (
+        "note: kernels are accepted, not executed, so their results are not computed; without "
+        "--accept-only they are executed"
+    )
+    assert failure.startswith("error: engine MIOPEN_ENGINE differs from CPU_REFERENCE_ENGINE")
+    assert done.returncode == 1
+    executed = emulator("run", *command)
+    assert (executed.returncode, executed.stderr) == (0, "")
+    assert "PASS" in executed.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "remedy"),
+    [
+        ((), "; without MIOPEN_EMULATOR_KERNELS=accept they are executed"),
+        (("--miopen", "3.4.0"), ""),
+    ],
+)
+def test_the_note_names_what_makes_kernels_run(
+    options: tuple[str, ...], remedy: str, tree: Path
+) -> None:
+    done = emulator("run", *options, "python", "-c", "", MIOPEN_EMULATOR_KERNELS="accept")
+    assert done.stderr.endswith(f"so their results are not computed{remedy}\n")
+
+
 def test_the_commands_words_and_exit_code_are_its_own(tree: Path) -> None:
     words = ("--traceback", "--json", "--", "-x", "")
     code = "import sys; print(sys.argv[1:]); sys.exit(9)"

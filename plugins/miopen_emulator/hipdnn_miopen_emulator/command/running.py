@@ -63,7 +63,8 @@ def run_command(command: Sequence[str], options: RunOptions) -> None:
     variables = dict(os.environ) | options.variables()
     check_variables(variables)  # before a build that may take a minute
     pins = tree_pins().get(options.miopen)
-    if pins and not pins.executes and variables.get(KERNELS_VARIABLE) != "accept":
+    accepting = variables.get(KERNELS_VARIABLE) == "accept"
+    if pins and not pins.executes and not accepting:
         raise InvalidInputError(
             f"MIOpen {options.miopen}'s kernels can't be run here, only accepted: "
             f"add --accept-only, or set {KERNELS_VARIABLE}=accept"
@@ -76,5 +77,13 @@ def run_command(command: Sequence[str], options: RunOptions) -> None:
         print(f"skipped: {reason}", file=sys.stderr)
         return
     words = command_line(tree, command)
+    if accepting:  # the command can't know, and what it reads back looks like any numbers
+        cause = "--accept-only" if options.accept_only else f"{KERNELS_VARIABLE}=accept"
+        remedy = f"; without {cause} they are executed" if pins and pins.executes else ""
+        _note(f"kernels are accepted, not executed, so their results are not computed{remedy}")
     sys.stdout.flush()
     os.execve(words[0], words, environment(tree, variables))  # noqa: S606  # no shell
+
+
+def _note(text: str) -> None:
+    print(f"note: {text}", file=sys.stderr, flush=True)
