@@ -6,6 +6,9 @@ import json
 import os
 import subprocess
 import sys
+import sysconfig
+import venv
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +157,45 @@ def test_a_machine_that_can_not_build_fails_or_skips(
     done = emulator("run", *option, "--", "python", "-c", "print('ran')", **settings)
     assert (done.returncode, done.stdout) == (returncode, "")
     assert f"{word}apt-get is not installed" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def without_hip_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of a virtual environment that lacks hip-python alone."""
+    folder = tmp_path_factory.mktemp("venv")
+    venv.create(folder, symlinks=True, with_pip=False)
+    (packages,) = folder.glob("lib/python3.*/site-packages")
+    for package in Path(sysconfig.get_path("purelib")).iterdir():
+        if package.name.partition("-")[0] not in {"hip", "hip_python", "rocm"}:
+            (packages / package.name).symlink_to(package)
+    return folder / "bin/python"
+
+
+def test_without_hip_python_it_says_what_to_install(tree: Path, without_hip_python: Path) -> None:
+    remedy = f"'{without_hip_python} -m pip install hip-python' brings it\n"
+
+    def lacking(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [without_hip_python, "-m", "hipdnn_miopen_emulator", *words],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+
+    assert " ".join(f"hip-python not installed; {remedy}".split()) in " ".join(
+        lacking("status").stdout.split()
+    )
+    data = json.loads(lacking("status", "--json").stdout)
+    assert data["hip_python"]["version"] is None
+    note = f"note: without hip-python there are no MIOpen engines; {remedy}"
+    assert lacking("run", "--", "python", "-c", "").stderr == note
+    for others in (["true"], [sys.executable, "-c", ""]):  # not of that Python
+        assert lacking("run", "--", *others).stderr == ""
+
+
+def test_status_names_the_version_of_hip_python(capsys: pytest.CaptureFixture[str]) -> None:
+    data = document(capsys, "status")
+    assert data["hip_python"]["version"] == metadata.version("hip-python")
 
 
 def test_clean_removes_what_it_is_told_to(

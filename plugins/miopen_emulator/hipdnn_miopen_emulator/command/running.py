@@ -17,10 +17,12 @@ from hipdnn_miopen_emulator.launcher import (
     environment,
 )
 from hipdnn_miopen_emulator.pins import tree_pins
+from hipdnn_miopen_emulator.pythons import make_python
 from hipdnn_miopen_emulator.variables import check_variables
 from hipdnn_registry.errors import InvalidInputError
 
 from .building import ensure_tree
+from .hip_python import install_command, provider_lacks_it
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,6 +83,8 @@ def run_command(command: Sequence[str], options: RunOptions) -> None:
         cause = "--accept-only" if options.accept_only else f"{KERNELS_VARIABLE}=accept"
         remedy = f"; without {cause} they are executed" if pins and pins.executes else ""
         _note(f"kernels are accepted, not executed, so their results are not computed{remedy}")
+    if words[0] == str(make_python(tree)) and provider_lacks_it():
+        _note(f"without hip-python there are no MIOpen engines; '{install_command()}' brings it")
     sys.stdout.flush()
     os.execve(words[0], words, environment(tree, variables))  # noqa: S606  # no shell
 
