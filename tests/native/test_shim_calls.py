@@ -316,6 +316,22 @@ def test_work_goes_to_the_handles_stream(memory: Memory, handle: MiopenHandle) -
 # Failures
 
 
+def test_a_stream_that_is_none_fails_the_call_with_one_message(
+    memory: Memory, handle: MiopenHandle
+) -> None:
+    case = conv(572, memory)
+    handle.set_stream(0x1000)  # no hipStream_t that HIP made
+    with observe(), pytest.raises(InternalError) as error:
+        case.forward(handle)
+    assert str(error.value) == (
+        "miopenConvolutionForward: miopenStatusUnknownError (7); MIOPEN_LOG_LEVEL=5 tells more "
+        "[miopenStatusInternalError (5)]"
+    )
+    handle.set_stream(None)
+    with observe():
+        case.forward(handle)
+
+
 @pytest.mark.parametrize("failure", ["error", "interrupt", "out of memory"])
 def test_an_exception_in_the_middle_of_a_search(
     failure: str, memory: Memory, monkeypatch: pytest.MonkeyPatch
