@@ -319,7 +319,7 @@ def test_streams(handle: MiopenHandle) -> None:
     for stream, address in ((64, 64), (0, None), (SimpleNamespace(address=8), 8), (None, None)):
         handle.set_stream(stream)
         assert handle.get_stream() == address
-    for bad in (-1, True, "0", 1.0, object()):
+    for bad in (-1, 1 << 64, True, "0", 1.0, object()):
         with pytest.raises(BadParm, match="miopenSetStream: stream is .*must be a hipStream_t"):
             handle.set_stream(bad)
     assert MiopenHandle(16, registry=handle.registry).get_stream() == 16
