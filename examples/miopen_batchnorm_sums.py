@@ -5,11 +5,13 @@ python miopen_batchnorm_sums.py training 1 2 65 65
 
 Needs libMIOpen and libamdhip64 (ROCm), a device and numpy. In every image channel c holds 1 + c % 2
 everywhere, so a channel's gradient of the bias (backward) is that times N * H * W, and its mean
-(training) is that. docs/findings.md explains what goes wrong. Exits with 1 where something does.
+(training) is that. docs/findings.md explains what goes wrong. Exits with 1 where something does or
+can't be run, with 2 where an argument is wrong.
 """
 
 from __future__ import annotations
 
+import argparse
 import ctypes as c
 import sys
 
@@ -17,6 +19,14 @@ import numpy as np
 
 NCHW_FLOAT, SPATIAL = 1, 1
 HOST_TO_DEVICE, DEVICE_TO_HOST = 1, 2
+
+
+def loaded(name: str) -> c.CDLL:
+    """Load one of ROCm's libraries or stop."""
+    try:
+        return c.CDLL(name)
+    except OSError as reason:
+        raise SystemExit(f"ROCm's libraries can't be loaded: {reason}") from None
 
 
 def call(library: c.CDLL, name: str, *arguments: object) -> None:
@@ -35,10 +45,17 @@ def on_device(hip: c.CDLL, array: np.ndarray) -> c.c_void_p:
     return memory
 
 
-def main(direction: str, *extents: str) -> int:
+def extent(text: str) -> int:
+    """Read an extent of the image."""
+    if not text.isascii() or not text.isdigit() or not 0 < int(text) < 1 << 31:
+        raise argparse.ArgumentTypeError(f"'{text}' is not an integer from 1 to {(1 << 31) - 1}")
+    return int(text)
+
+
+def main(direction: str, dims: tuple[int, ...]) -> int:
     """Run one call and compare the sums."""
-    n, channels, height, width = dims = tuple(map(int, extents))
-    hip, miopen = c.CDLL("libamdhip64.so"), c.CDLL("libMIOpen.so")
+    n, channels, height, width = dims
+    hip, miopen = loaded("libamdhip64.so"), loaded("libMIOpen.so")
     handle, tensor, statistics = c.c_void_p(), c.c_void_p(), c.c_void_p()
     call(miopen, "miopenCreate", c.byref(handle))
     for descriptor in (tensor, statistics):
@@ -78,6 +95,9 @@ def main(direction: str, *extents: str) -> int:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 6 or sys.argv[1] not in {"backward", "training"}:
-        raise SystemExit(__doc__)
-    sys.exit(main(*sys.argv[1:]))
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("direction", choices=["backward", "training"])
+    for axis in "NCHW":
+        parser.add_argument(axis, type=extent)
+    given = vars(parser.parse_args())
+    sys.exit(main(given.pop("direction"), tuple(given.values())))

@@ -45,15 +45,18 @@ def plan_with_knob(graph: Graph, knob_id: str, value: int) -> ExecutionPlan:
     )
 
 
-def main() -> int:
-    """Ask for the knob of the command line."""
-    knob_id = sys.argv[1] if len(sys.argv) > 2 else "global.workspace_size_limit"
-    value = int(sys.argv[2]) if len(sys.argv) > 2 else 1 << 20
+def main(knob_id: str, value: str) -> int:
+    """Ask for a knob at the value that the command line has."""
+    try:
+        wanted = int(value)
+    except ValueError:
+        print(f"error: VALUE of {knob_id} is '{value}', but must be an integer", file=sys.stderr)
+        return 2
     (graph,) = graph_from_driver_command(LINE)
     for info in default_registry().get_engine_configs(graph):
         print(info.engine_name, json.dumps(info.knobs.json_schema()["properties"], indent=1))
     try:
-        plan = plan_with_knob(graph, knob_id, value)
+        plan = plan_with_knob(graph, knob_id, wanted)
     except LookupError as error:
         print(error)
         return 1
@@ -65,4 +68,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    if len(sys.argv) not in {1, 3}:
+        print("error: a KNOB goes with a VALUE: query_knobs.py [KNOB VALUE]", file=sys.stderr)
+        sys.exit(2)
+    sys.exit(main(*sys.argv[1:] or ("global.workspace_size_limit", "1048576")))

@@ -16,6 +16,9 @@ from .provider import DeviceBuffer
 if TYPE_CHECKING:
     from .graph import Graph, TensorAttributes
 
+ADDRESS_END = 1 << 64
+"""Behind all addresses and handles; beyond, what takes a pointer would cut bits off."""
+
 _MAX_OVERLAP_WORK = 10_000  # candidate solutions that numpy may try before it gives up
 
 
@@ -56,7 +59,17 @@ class BufferSpec:
 
     def address_of(self, value: Any) -> int:
         """Return the device address of an address, a `DeviceBuffer` or a DLPack object."""
-        if type(value) is int and value > 0:
+        address = self._given_address(value)
+        size = self.dtype.itemsize
+        if address % size:
+            self.fail(
+                f"is at address {address:#x}, but must be at a multiple of its elements' size, "
+                f"{size} bytes ({self.dtype})"
+            )
+        return address
+
+    def _given_address(self, value: Any) -> int:
+        if type(value) is int and 0 < value < ADDRESS_END:
             return value
         if isinstance(value, DeviceBuffer):
             if not value.address:
@@ -71,8 +84,8 @@ class BufferSpec:
         if tensor is not None:
             return self._address_of_tensor(tensor)
         return self.fail(
-            f"is {shown(value)}, but must be on the device: an address, a DeviceBuffer or a "
-            "DLPack object; nothing is copied there by itself"
+            f"is {shown(value)}, but must be on the device: an address of 64 bits, a DeviceBuffer "
+            "or a DLPack object; nothing is copied there by itself"
         )
 
     def _address_of_tensor(self, tensor: DeviceTensor) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.ma import MaskedArray
 
-from .buffer_spec import BufferSpec, Placed, buffer_spec, share_memory, shown
+from .buffer_spec import ADDRESS_END, BufferSpec, Placed, buffer_spec, share_memory, shown
 from .errors import InvalidInputError, VariantPackError, WorkspaceError, near_spellings
 from .provider import BufferKind, DeviceBuffer
 
@@ -58,7 +58,7 @@ class VariantPackChecker:
 
         Raises:
             VariantPackError: Names the tensor and what is wrong: missing, extra, shape, dtype,
-                strides, read-only or overlapping; or the pack is no mapping.
+                strides, misaligned, read-only or overlapping; or the pack is no mapping.
         """
         if type(pack) is not dict and not isinstance(pack, Mapping):
             raise VariantPackError(
@@ -140,12 +140,12 @@ class VariantPackChecker:
         """Check a caller's stream.
 
         Raises:
-            InvalidInputError: It is no stream's handle: an int that is not negative.
+            InvalidInputError: It is no stream's handle: an int of 64 bits that is not negative.
         """
-        if type(stream) is not int or stream < 0:
+        if type(stream) is not int or not 0 <= stream < ADDRESS_END:
             raise InvalidInputError(
-                f"stream is {shown(stream)}, but must be None or a stream's handle: an int that "
-                "is not negative"
+                f"stream is {shown(stream)}, but must be None or a stream's handle: an int of 64 "
+                "bits that is not negative"
             )
 
     def _workspace_overlaps(self, target: int) -> NoReturn:
@@ -207,7 +207,8 @@ def _device_workspace(workspace: Any, needed: int) -> int:
             return 0
         workspace = (workspace.address, workspace.size)
     pair = workspace if isinstance(workspace, tuple) else (workspace, needed)
-    if len(pair) != 2 or any(type(part) is not int for part in pair) or pair[0] <= 0:
+    numbers = len(pair) == 2 and all(type(part) is int for part in pair)
+    if not numbers or not 0 < pair[0] < ADDRESS_END:
         raise WorkspaceError(
             f"workspace is {shown(workspace)}, but must be a device address, a pair of address "
             "and size in bytes, or a DeviceBuffer"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from ctypes.util import find_library
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,33 @@ def test_query_knobs(arguments: tuple[str, ...], code: int, expected: str) -> No
     assert done.returncode == code, done.stderr
     assert expected in done.stdout
     assert not done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "complaint"),
+    [
+        ("query_knobs global.benchmarking one", "global.benchmarking is 'one', but must be"),
+        ("query_knobs global.benchmarking", "a KNOB goes with a VALUE"),
+        ("miopen_batchnorm_sums", "required: direction, N, C, H, W"),
+        ("miopen_batchnorm_sums forward 1 2 3 4", "invalid choice: 'forward'"),
+        ("miopen_batchnorm_sums backward 1 2 3 x", "argument W: 'x' is not an integer from 1"),
+        ("miopen_batchnorm_sums backward 0 2 3 4", "argument N: '0' is not an integer from 1"),
+    ],
+)
+def test_a_wrong_argument_is_one_clear_error(command: str, complaint: str) -> None:
+    example, *arguments = command.split()
+    done = run(EXAMPLES / f"{example}.py", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Traceback" not in done.stderr
+    assert "error: " in done.stderr.splitlines()[-1]
+    assert complaint in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.skipif(find_library("amdhip64") is not None, reason="this machine has ROCm")
+def test_the_reproduction_says_which_library_is_missing() -> None:
+    done = run(EXAMPLES / "miopen_batchnorm_sums.py", "backward", "1", "2", "3", "4")
+    assert done.returncode == 1
+    assert done.stderr.startswith("ROCm's libraries can't be loaded: libamdhip64.so")
 
 
 def test_a_strangers_provider_is_found_and_runs_right(installed: str) -> None:

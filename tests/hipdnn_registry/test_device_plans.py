@@ -162,8 +162,9 @@ def test_the_same_buffers_again_are_known_and_changed_ones_are_checked(
     plan.execute(pack, workspace)
     with pytest.raises(WorkspaceError, match="4 bytes"):
         plan.execute(pack, small)
-    with pytest.raises(InvalidInputError, match="stream is int -1"):
-        plan.execute(pack, workspace, stream=-1)
+    for stream in (-1, 1 << 64):
+        with pytest.raises(InvalidInputError, match=f"stream is int {stream}, but .*of 64 bits"):
+            plan.execute(pack, workspace, stream=stream)
     workspace.close()
     with pytest.raises(WorkspaceError, match="empty or has been closed, but the plan needs 16"):
         plan.execute(pack, workspace)
@@ -229,6 +230,7 @@ def test_a_bound_plan_keeps_its_workspace(plan: ExecutionPlan) -> None:
         (lambda x: x, "must be on the device.*nothing is copied"),
         (lambda x: 0, "int 0"),
         (lambda x: -5, "int -5"),
+        (lambda x: 1 << 64, f"int {1 << 64}, but must be .* an address of 64 bits"),
         (lambda x: True, "bool True"),
         (lambda x: HostBuffer(23), "has 23 bytes, but needs 24"),
         (lambda x: OnDevice(x.T, versioned=True), "has shape"),
@@ -240,6 +242,23 @@ def test_a_bound_plan_keeps_its_workspace(plan: ExecutionPlan) -> None:
 def test_what_is_wrong_is_named(plan: ExecutionPlan, x: Array, wrong: Any, problem: str) -> None:
     with pytest.raises(VariantPackError, match=rf"uid 0 \('x'\).*{problem}"):
         plan.execute({"x": wrong(x), "y": HostBuffer(24)})
+
+
+@pytest.mark.parametrize("shift", [1, 2, 3])
+@pytest.mark.parametrize("kind", ["address", "DeviceBuffer", "DLPack"])
+def test_a_misaligned_address_is_refused(plan: ExecutionPlan, kind: str, shift: int) -> None:
+    buffer, y = HostBuffer(32), HostBuffer(24)
+    address = buffer.address + shift
+    wrong: Any = address
+    if kind == "DLPack":
+        floats = buffer.memory[shift : shift + 24].view(np.float32)
+        wrong = OnDevice(floats.reshape(2, 3), versioned=True)
+    elif kind == "DeviceBuffer":
+        wrong, buffer.address = buffer, address
+    problem = rf"'x'\) is at address {address:#x}, but .*elements' size, 4 bytes \(float32\)"
+    for act in (plan.execute, plan.bind):
+        with pytest.raises(VariantPackError, match=problem):
+            act({"x": wrong, "y": y})
 
 
 def test_overlapping_ranges(plan: ExecutionPlan) -> None:
@@ -257,7 +276,7 @@ def test_workspaces(plan: ExecutionPlan) -> None:
     for bad in (HostBuffer(15), (4096, 15)):
         with pytest.raises(WorkspaceError, match="15 bytes, but the plan needs 16"):
             plan.execute(pack, bad)
-    for wrong in (np.zeros(16, np.uint8), (4096, 16, 1), (4096, "16"), True, 0, 1.5):
+    for wrong in (np.zeros(16, np.uint8), (4096, 16, 1), (4096, "16"), True, 0, 1.5, 1 << 64):
         with pytest.raises(WorkspaceError, match="must be a device address"):
             plan.execute(pack, wrong)
 

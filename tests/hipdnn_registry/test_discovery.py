@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
-import textwrap
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
@@ -21,6 +18,7 @@ from hipdnn_registry import (
     UnknownEngineError,
 )
 from tests.graphs import conv_graph, relu_graph
+from tests.hipdnn_registry.conftest import Site
 from tests.providers import AcmeProvider, ReluEngine
 
 GOOD = """
@@ -80,28 +78,14 @@ Install = Callable[..., None]
 
 
 @pytest.fixture
-def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
-    """Install distributions with one provider each into a folder on sys.path."""
-    site = tmp_path / "site"
-    site.mkdir()
-    monkeypatch.syspath_prepend(site)
-    modules: list[str] = []
+def install(site: Site) -> Install:
+    """Install distributions with one provider each."""
 
     def install(name: str, source: str, *, dist: str | None = None, hook: str = "") -> None:
         dist = dist or f"hipdnn-{name}-provider"
-        module = dist.replace("-", "_")
-        modules.append(module)
-        (site / f"{module}.py").write_text(textwrap.dedent(source))
-        info = site / f"{module}-1.5.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {dist}\nVersion: 1.5\n")
-        entry = f"[hipdnn_registry.providers]\n{name} = {module}{hook}\n"
-        (info / "entry_points.txt").write_text(entry)
-        importlib.invalidate_caches()
+        site.install(dist, source, "hipdnn_registry.providers", name, hook)
 
-    yield install
-    for module in modules:
-        sys.modules.pop(module, None)
+    return install
 
 
 def own_records(registry: EngineRegistry) -> dict[str, ProviderRecord]:

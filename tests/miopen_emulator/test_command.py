@@ -6,6 +6,9 @@ import json
 import os
 import subprocess
 import sys
+import sysconfig
+import venv
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +84,36 @@ def test_options_become_variables(tree: Path, tmp_path: Path) -> None:
     assert json.loads(done.stdout)["MIOPEN_EMULATOR_CLOCK"] == "virtual"
 
 
+def test_a_check_that_fails_as_kernels_were_only_accepted_says_so(tree: Path) -> None:
+    line = "MIOpenDriver conv -n 1 -c 2 -H 6 -W 6 -k 2 -y 3 -x 3 -F 1"
+    command = ("--", "hipdnn", "run", line, "--engine", "MIOPEN_ENGINE", "--check")
+    done = emulator("run", "--accept-only", *command)
+    note, failure = done.stderr.splitlines()
+    assert note == (
+        "note: kernels are accepted, not executed, so their results are not computed; without "
+        "--accept-only they are executed"
+    )
+    assert failure.startswith("error: engine MIOPEN_ENGINE differs from CPU_REFERENCE_ENGINE")
+    assert done.returncode == 1
+    executed = emulator("run", *command)
+    assert (executed.returncode, executed.stderr) == (0, "")
+    assert "PASS" in executed.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "remedy"),
+    [
+        ((), "; without MIOPEN_EMULATOR_KERNELS=accept they are executed"),
+        (("--miopen", "3.4.0"), ""),
+    ],
+)
+def test_the_note_names_what_makes_kernels_run(
+    options: tuple[str, ...], remedy: str, tree: Path
+) -> None:
+    done = emulator("run", *options, "python", "-c", "", MIOPEN_EMULATOR_KERNELS="accept")
+    assert done.stderr.endswith(f"so their results are not computed{remedy}\n")
+
+
 def test_the_commands_words_and_exit_code_are_its_own(tree: Path) -> None:
     words = ("--traceback", "--json", "--", "-x", "")
     code = "import sys; print(sys.argv[1:]); sys.exit(9)"
@@ -124,6 +157,45 @@ def test_a_machine_that_can_not_build_fails_or_skips(
     done = emulator("run", *option, "--", "python", "-c", "print('ran')", **settings)
     assert (done.returncode, done.stdout) == (returncode, "")
     assert f"{word}apt-get is not installed" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def without_hip_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of a virtual environment that lacks hip-python alone."""
+    folder = tmp_path_factory.mktemp("venv")
+    venv.create(folder, symlinks=True, with_pip=False)
+    (packages,) = folder.glob("lib/python3.*/site-packages")
+    for package in Path(sysconfig.get_path("purelib")).iterdir():
+        if package.name.partition("-")[0] not in {"hip", "hip_python", "rocm"}:
+            (packages / package.name).symlink_to(package)
+    return folder / "bin/python"
+
+
+def test_without_hip_python_it_says_what_to_install(tree: Path, without_hip_python: Path) -> None:
+    remedy = f"'{without_hip_python} -m pip install hip-python' brings it\n"
+
+    def lacking(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [without_hip_python, "-m", "hipdnn_miopen_emulator", *words],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+
+    assert " ".join(f"hip-python not installed; {remedy}".split()) in " ".join(
+        lacking("status").stdout.split()
+    )
+    data = json.loads(lacking("status", "--json").stdout)
+    assert data["hip_python"]["version"] is None
+    note = f"note: without hip-python there are no MIOpen engines; {remedy}"
+    assert lacking("run", "--", "python", "-c", "").stderr == note
+    for others in (["true"], [sys.executable, "-c", ""]):  # not of that Python
+        assert lacking("run", "--", *others).stderr == ""
+
+
+def test_status_names_the_version_of_hip_python(capsys: pytest.CaptureFixture[str]) -> None:
+    data = document(capsys, "status")
+    assert data["hip_python"]["version"] == metadata.version("hip-python")
 
 
 def test_clean_removes_what_it_is_told_to(

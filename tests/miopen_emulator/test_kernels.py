@@ -353,15 +353,29 @@ extern "C" __global__ void k(float* x, long i, float* y) {
 }"""
 
 
-@pytest.mark.parametrize(("index", "offset"), [(100, 400), (-1, -4), (1000, 4000)])
+@pytest.mark.parametrize(
+    ("index", "offset", "place"),
+    [
+        (100, 400, "at byte 400 of"),
+        (1000, 4000, "at byte 4000 of"),
+        (-1, -4, "4 bytes before the start of"),  # in the page of the allocation
+        (-1000, -4000, "4000 bytes before the start of"),  # in the one before
+    ],
+)
 def test_a_write_out_of_bounds_is_found_and_named(
-    guarded: Device, faults: Any, index: int, offset: int
+    guarded: Device,
+    faults: Any,
+    index: int,
+    offset: int,
+    place: str,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     x = guarded.put(np.zeros(100, np.float32))
     assert run_hip(guarded, WRITE_AT, x, c.c_long(index)) == HIP_ILLEGAL_ADDRESS
     (fault,) = faults()
     assert (fault["kind"], fault["kernel"]) == ("out of bounds write", "k")
     assert (fault["allocation"], fault["offset"]) == (400, offset)
+    assert f", {place} an allocation of 400 bytes\n" in capfd.readouterr().err
     # the process lives, and the next launch is as good as any
     assert guarded.launch("k", [x, c.c_long(99)]) == HIP_SUCCESS
     assert x.read()[99] == 1

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from hipdnn_miopen_emulator import current_tree
+from hipdnn_registry import EngineRegistry
+from tests.native.engines import new_registry
 from tests.native.environment import enter_private_environment
 
 HERE = Path(__file__).parent
@@ -19,6 +21,12 @@ INSIDE = current_tree() is not None
 
 if INSIDE:  # before MIOpen is first called: it reads its variables once
     enter_private_environment()
+
+
+@pytest.fixture(scope="module")
+def registry() -> EngineRegistry:
+    """The MIOpen provider's, whose plan cache the tests of one module share."""
+    return new_registry()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

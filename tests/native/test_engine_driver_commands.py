@@ -6,16 +6,11 @@ import pytest
 
 from hipdnn_registry import EngineRegistry, Graph, IntConstraint, graph_from_driver_command
 from tests.driver_lines import REPORTED
-from tests.native.engines import BENCHMARKING, ENGINE, LIMIT, POLICY, new_registry, run
+from tests.native.engines import BENCHMARKING, ENGINE, LIMIT, POLICY, run
 from tests.native.observe import observe
 
 HUGE = 1 << 30
 """Bytes of tensors beyond which a line is planned only."""
-
-
-@pytest.fixture(scope="module")
-def registry() -> EngineRegistry:
-    return new_registry()
 
 
 def size_of(graph: Graph) -> int:

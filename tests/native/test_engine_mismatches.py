@@ -19,17 +19,11 @@ from tests.native.engines import (
     conv_backward_weights,
     conv_bias_relu,
     conv_forward,
-    new_registry,
 )
 from tests.native.observe import observe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-
-@pytest.fixture(scope="module")
-def registry() -> EngineRegistry:
-    return new_registry()
 
 
 def changed(graph: Graph, tensor: str, **fields: Any) -> Graph:

@@ -46,11 +46,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-@pytest.fixture(scope="module")
-def registry() -> EngineRegistry:
-    return new_registry()
-
-
 # Values that need no kernel
 
 

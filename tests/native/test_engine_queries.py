@@ -42,11 +42,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-@pytest.fixture(scope="module")
-def registry() -> EngineRegistry:
-    return new_registry()
-
-
 def test_the_provider_says_what_it_stands_on(registry: EngineRegistry) -> None:
     (record,) = (r for r in registry.providers() if r.name == "miopen")
     assert record.status is ProviderStatus.LOADED

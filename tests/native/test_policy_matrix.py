@@ -37,11 +37,6 @@ if TYPE_CHECKING:
 NONE, DB_UPDATE, SEARCH, SEARCH_DB_UPDATE, DB_CLEAN = TuningPolicy
 
 
-@pytest.fixture(scope="module")
-def registry() -> EngineRegistry:
-    return new_registry()
-
-
 @pytest.fixture
 def policies_seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[TuningPolicy, TuningPolicy]]:
     """What real handles said of themselves: (within a build, after it)."""

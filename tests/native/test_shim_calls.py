@@ -15,6 +15,7 @@ from hipdnn_miopen_provider import native
 from hipdnn_miopen_provider.native import convolution, hip
 from hipdnn_miopen_provider.provider import MiopenProvider
 from hipdnn_miopen_provider.shim import (
+    BadParm,
     BatchNormMode,
     ConvolutionAttribute,
     ConvolutionDescriptor,
@@ -314,6 +315,33 @@ def test_work_goes_to_the_handles_stream(memory: Memory, handle: MiopenHandle) -
 
 
 # Failures
+
+
+def test_a_misaligned_address_is_refused(memory: Memory, handle: MiopenHandle) -> None:
+    case = conv(574, memory)
+    case.x = case.x.address + 2
+    for act in (case.find, case.forward):
+        with observe() as seen, pytest.raises(BadParm) as error:
+            act(handle)
+        assert f"('x') is at address {case.x:#x}, but must be at a multiple of" in str(error.value)
+        assert "4 bytes (float32)" in str(error.value)
+    assert not seen.launches
+
+
+def test_a_stream_that_is_none_fails_the_call_with_one_message(
+    memory: Memory, handle: MiopenHandle
+) -> None:
+    case = conv(572, memory)
+    handle.set_stream(0x1000)  # no hipStream_t that HIP made
+    with observe(), pytest.raises(InternalError) as error:
+        case.forward(handle)
+    assert str(error.value) == (
+        "miopenConvolutionForward: miopenStatusUnknownError (7); MIOPEN_LOG_LEVEL=5 tells more "
+        "[miopenStatusInternalError (5)]"
+    )
+    handle.set_stream(None)
+    with observe():
+        case.forward(handle)
 
 
 @pytest.mark.parametrize("failure", ["error", "interrupt", "out of memory"])

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
-import textwrap
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
 from tests.hipdnn_registry.cli.conftest import Hipdnn
+from tests.hipdnn_registry.conftest import Site
 
 ONE = """
     import typer
@@ -54,27 +52,13 @@ Install = Callable[..., None]
 
 
 @pytest.fixture
-def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
-    """Install distributions with one command each into a folder on sys.path."""
-    site = tmp_path / "site"
-    site.mkdir()
-    monkeypatch.syspath_prepend(site)
-    modules: list[str] = []
+def install(site: Site) -> Install:
+    """Install distributions with one command each."""
 
     def install(command: str, source: str, *, dist: str = "hipdnn-tool") -> None:
-        module = dist.replace("-", "_")
-        modules.append(module)
-        (site / f"{module}.py").write_text(textwrap.dedent(source))
-        info = site / f"{module}-1.5.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {dist}\nVersion: 1.5\n")
-        entry = f"[hipdnn_registry.commands]\n{command} = {module}:app\n"
-        (info / "entry_points.txt").write_text(entry)
-        importlib.invalidate_caches()
+        site.install(dist, source, "hipdnn_registry.commands", command, ":app")
 
-    yield install
-    for module in modules:
-        sys.modules.pop(module, None)
+    return install
 
 
 def warnings_of(err: str) -> list[str]:

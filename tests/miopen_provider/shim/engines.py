@@ -6,8 +6,12 @@ The arithmetic is that of the CPU provider's reference engine; buffers are numpy
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
 
 from hipdnn_cpu_provider.reference_engine import CpuReferenceEngine
+from hipdnn_miopen_provider.shim import TensorDescriptor
 from hipdnn_miopen_provider.tuning import find_mode_knob, tuning_policy_knob
 from hipdnn_registry import (
     CompiledPlan,
@@ -93,3 +97,8 @@ def asked(resolution: Resolution) -> dict[str, object]:
 
 def host_registry(*engines: Engine) -> EngineRegistry:
     return EngineRegistry([HostProvider(*engines)], entry_points=False)
+
+
+def ones(desc: TensorDescriptor) -> np.ndarray[Any, Any]:
+    """A buffer for such an engine, where its values don't matter."""
+    return np.ones(desc.dims, np.float32)

@@ -28,26 +28,12 @@ from hipdnn_miopen_provider.shim import (
     convolution_forward,
 )
 from hipdnn_registry import benchmarking_knob
-from tests.miopen_provider.shim.engines import HostEngine, host_registry
+from tests.miopen_provider.shim.engines import HostEngine, host_registry, ones
 from tests.shim_calls import OPERATIONS, BatchNorm, Conv, call_of, every_entry_point
 
 Array = np.ndarray[Any, Any]
 NONE, DB_UPDATE, SEARCH, SEARCH_DB_UPDATE, DB_CLEAN = TuningPolicy
 POLICY, BENCHMARKING, FIND_MODE = "miopen.tuning_policy", "global.benchmarking", "miopen.find_mode"
-
-
-def array(desc: TensorDescriptor) -> Array:
-    return np.ones(desc.dims, np.float32)
-
-
-@pytest.fixture
-def engine() -> HostEngine:
-    return HostEngine()
-
-
-@pytest.fixture
-def handle(engine: HostEngine) -> MiopenHandle:
-    return MiopenHandle(registry=host_registry(engine))
 
 
 # Knobs
@@ -59,7 +45,7 @@ def test_each_policy_becomes_its_knob(
     operation: str, policy: TuningPolicy, handle: MiopenHandle, engine: HostEngine
 ) -> None:
     handle.set_tuning_policy(policy)
-    call_of(operation, array)(handle)
+    call_of(operation, ones)(handle)
     expected: dict[str, int] = {POLICY: policy.value}
     if policy is NONE or operation == "batchnorm inference":
         expected = {}
@@ -83,7 +69,7 @@ def test_exhaustive_search(
     policy: TuningPolicy, expected: dict[str, int], handle: MiopenHandle, engine: HostEngine
 ) -> None:
     handle.set_tuning_policy(policy)
-    conv = Conv(array)
+    conv = Conv(ones)
     plan = conv.find(handle, exhaustive_search=True)
     assert engine.built == [expected]
     # what was found runs, and another Find has nothing to add
@@ -97,7 +83,7 @@ def test_exhaustive_search_after_another_find_searches(
     policy: TuningPolicy, handle: MiopenHandle, engine: HostEngine
 ) -> None:
     handle.set_tuning_policy(policy)
-    conv = Conv(array)
+    conv = Conv(ones)
     first = conv.find(handle)
     second = conv.find(handle, exhaustive_search=True)
     assert conv.forward(handle) is conv.find(handle) is second is not first
@@ -112,11 +98,11 @@ def test_where_nothing_is_tuned_any_policy_is_taken_without_the_knob(
     engine = HostEngine(knobs=())
     with MiopenHandle(registry=host_registry(engine)) as handle:
         handle.set_tuning_policy(policy)
-        norm = BatchNorm(array, mode=mode)
+        norm = BatchNorm(ones, mode=mode)
         norm.training(handle)
         norm.backward(handle)
         norm.inference(handle)
-        BatchNorm(array).inference(handle)
+        BatchNorm(ones).inference(handle)
     assert engine.built == [{}] * 4
 
 
@@ -127,7 +113,7 @@ def test_an_engine_without_the_knob_is_not_used(operation: str, policy: TuningPo
     handle = MiopenHandle(registry=host_registry(engine))
     handle.set_tuning_policy(policy)
     with pytest.raises(UnsupportedOp) as error:
-        call_of(operation, array)(handle)
+        call_of(operation, ones)(handle)
     spelled = {2: "DbUpdate (2)", 3: "Search (3)", 4: "SearchDbUpdate (4)", 5: "DbClean (5)"}
     text = str(error.value)
     for part in (
@@ -141,20 +127,20 @@ def test_an_engine_without_the_knob_is_not_used(operation: str, policy: TuningPo
     assert engine.built == []
     assert handle.plan_count == 0
     handle.set_tuning_policy(NONE)  # what the message says to do
-    call_of(operation, array)(handle)
+    call_of(operation, ones)(handle)
 
 
 def test_exhaustive_search_needs_an_engine_that_can(engine: HostEngine) -> None:
     handle = MiopenHandle(registry=host_registry(HostEngine(knobs=())))
     with pytest.raises(UnsupportedOp, match="exhaustive_search is True, but .*global.benchmarking"):
-        Conv(array).find(handle, exhaustive_search=True)
+        Conv(ones).find(handle, exhaustive_search=True)
 
 
 @pytest.mark.parametrize("force", ["on", "off"])
 def test_under_none_the_environment_speaks(
     force: str, handle: MiopenHandle, engine: HostEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    conv = Conv(array)
+    conv = Conv(ones)
     plain = conv.forward(handle)
     monkeypatch.setenv("HIPDNN_FORCE_BENCHMARKING", force)
     forced = conv.forward(handle)
@@ -176,7 +162,7 @@ def conv_with(mode: FindMode | None = None, **options: Any) -> Conv:
     descriptor = ConvolutionDescriptor((1, 1), (1, 1), (1, 1), **options)
     if mode is not None:
         descriptor.set_convolution_find_mode(mode)
-    return Conv(array, descriptor=descriptor)
+    return Conv(ones, descriptor=descriptor)
 
 
 @pytest.mark.parametrize("mode", FindMode)
@@ -229,7 +215,7 @@ def test_find_modes_do_not_share_plans(handle: MiopenHandle, engine: HostEngine)
 def test_the_deterministic_attribute_chooses_the_engine(engine: HostEngine) -> None:
     other = HostEngine("MIOPEN_ENGINE_DETERMINISTIC")
     handle = MiopenHandle(registry=host_registry(engine, other))
-    conv = Conv(array)
+    conv = Conv(ones)
     assert conv.forward(handle).engine_name == "MIOPEN_ENGINE"
     conv.descriptor.set_convolution_attribute(ConvolutionAttribute.Deterministic, 1)
     assert conv.forward(handle).engine_name == "MIOPEN_ENGINE_DETERMINISTIC"
@@ -242,7 +228,7 @@ def test_the_deterministic_attribute_chooses_the_engine(engine: HostEngine) -> N
 
 
 def declined_calls() -> dict[str, tuple[Any, str]]:
-    conv, norm = Conv(array), BatchNorm(array)
+    conv, norm = Conv(ones), BatchNorm(ones)
     relu = ActivationDescriptor(ActivationMode.RELU)
     vectorised = TensorDescriptor.with_layout(DataType.Float, TensorLayout.NCHWc4, (2, 8, 6, 6))
     line = TensorDescriptor(DataType.Float, (2, 8, 6))
@@ -289,7 +275,7 @@ def declined_calls() -> dict[str, tuple[Any, str]]:
             "activation TANH with alpha 2 and beta 1 is not served",
         ),
         "fused transposed": (
-            lambda h: Conv(array, descriptor=transposed).fused(h),
+            lambda h: Conv(ones, descriptor=transposed).fused(h),
             "fuses forward convolutions, not transposed",
         ),
         "epsilon": (
@@ -328,7 +314,7 @@ def test_what_the_engine_declines_is_declined_with_its_reason(handle: MiopenHand
 
 
 def wrong_calls() -> dict[str, tuple[Any, str]]:
-    conv, norm = Conv(array), BatchNorm(array)
+    conv, norm = Conv(ones), BatchNorm(ones)
     x, w, y, descriptor = conv.x_desc, conv.w_desc, conv.y_desc, conv.descriptor
     short = TensorDescriptor(DataType.Float, (2, 8, 6, 5))
     x_, w_, y_ = conv.x, conv.w, conv.y
@@ -416,7 +402,7 @@ def test_wrong_arguments_are_one_clear_error(case: str, handle: MiopenHandle) ->
 def test_opting_out_of_one_entry_point(
     entry: EntryPoint, spelling: str, handle: MiopenHandle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls = every_entry_point(handle, array)
+    calls = every_entry_point(handle, ones)
     name = entry.removeprefix("miopen") if spelling.startswith("MIOPEN") else entry
     monkeypatch.setenv("MIOPEN_DISABLE_HIPDNN_FOR", spelling.format(name))
     with pytest.raises(UnsupportedOp, match="MIOPEN_DISABLE_HIPDNN_FOR=.*off the list"):
@@ -429,7 +415,7 @@ def test_opting_out_of_one_entry_point(
 def test_opting_out_altogether(
     entry: EntryPoint, handle: MiopenHandle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    call = every_entry_point(handle, array)[entry]
+    call = every_entry_point(handle, ones)[entry]
     monkeypatch.setenv("MIOPEN_HIPDNN_FORWARDING", "Disabled")
     with pytest.raises(UnsupportedOp, match=f"{entry}: MIOPEN_HIPDNN_FORWARDING=disabled"):
         call()
@@ -445,8 +431,8 @@ def test_names_that_are_no_entry_points_are_logged(
 ) -> None:
     monkeypatch.setenv("MIOPEN_DISABLE_HIPDNN_FOR", "miopenConvolutionForwrad")
     with caplog.at_level("WARNING", logger="hipdnn_registry.miopen.shim"):
-        Conv(array).forward(handle)
-        Conv(array).forward(handle)
+        Conv(ones).forward(handle)
+        Conv(ones).forward(handle)
     assert [r.getMessage().split(",")[0] for r in caplog.records] == [
         "MIOPEN_DISABLE_HIPDNN_FOR names 'miopenConvolutionForwrad'"
     ]

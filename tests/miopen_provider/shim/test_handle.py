@@ -23,32 +23,17 @@ from hipdnn_miopen_provider.shim import (
     MiopenStatusError,
     NotInitialized,
     Status,
-    TensorDescriptor,
     TuningPolicy,
     UnsupportedOp,
 )
 from hipdnn_registry import EngineRegistry, ExecutionError, ProviderUnavailableError
-from tests.miopen_provider.shim.engines import LEAST, MOST, HostEngine, host_registry
+from tests.miopen_provider.shim.engines import LEAST, MOST, HostEngine, host_registry, ones
 from tests.shim_calls import BatchNorm, Conv, every_entry_point
 
 Array = np.ndarray[Any, Any]
 NONE, DB_UPDATE, SEARCH, SEARCH_DB_UPDATE, DB_CLEAN = TuningPolicy
 WRITING = (SEARCH_DB_UPDATE, DB_CLEAN)
 POLICY, LIMIT = "miopen.tuning_policy", "global.workspace_size_limit"
-
-
-def array(desc: TensorDescriptor) -> Array:
-    return np.ones(desc.dims, np.float32)
-
-
-@pytest.fixture
-def engine() -> HostEngine:
-    return HostEngine()
-
-
-@pytest.fixture
-def handle(engine: HostEngine) -> MiopenHandle:
-    return MiopenHandle(registry=host_registry(engine))
 
 
 def policies_built(engine: HostEngine) -> list[object]:
@@ -84,7 +69,7 @@ def test_other_policies_are_badparm(value: Any) -> None:
 def test_a_change_takes_effect_on_the_next_call_and_going_back_finds_the_plan(
     handle: MiopenHandle, engine: HostEngine
 ) -> None:
-    conv, plans = Conv(array), []
+    conv, plans = Conv(ones), []
     for policy in (NONE, SEARCH, NONE, SEARCH, SEARCH):
         handle.set_tuning_policy(policy)
         plans.append(conv.forward(handle))
@@ -97,7 +82,7 @@ def test_a_change_takes_effect_on_the_next_call_and_going_back_finds_the_plan(
 def test_a_policy_that_writes_acts_once_an_epoch(
     policy: TuningPolicy, handle: MiopenHandle, engine: HostEngine
 ) -> None:
-    conv, wider = Conv(array), Conv(array, 7)
+    conv, wider = Conv(ones), Conv(ones, 7)
     for _ in range(2):  # also with the same value
         handle.set_tuning_policy(policy)
         plans = [conv.find(handle), conv.forward(handle), conv.forward(handle)]
@@ -110,7 +95,7 @@ def test_a_policy_that_writes_acts_once_an_epoch(
 def test_dbupdate_acts_on_the_first_exhaustive_find_of_an_epoch(
     handle: MiopenHandle, engine: HostEngine
 ) -> None:
-    conv = Conv(array)
+    conv = Conv(ones)
     for _ in range(2):
         handle.set_tuning_policy(DB_UPDATE)
         conv.forward(handle)
@@ -126,7 +111,7 @@ def test_a_problem_is_what_miopen_tunes(
 ) -> None:
     """Another factor, and another workspace, are other plans of the same problem."""
     handle.set_tuning_policy(policy)
-    norm, conv = BatchNorm(array), Conv(array)
+    norm, conv = BatchNorm(ones), Conv(ones)
     for factor in (0.1, 0.2, 0.1, 0.3):
         norm.training(handle, factor=factor)
     conv.find(handle, workspace=np.empty(1024, np.uint8))
@@ -140,7 +125,7 @@ def test_what_was_built_before_a_write_is_built_anew(
     policy: TuningPolicy, handle: MiopenHandle, engine: HostEngine
 ) -> None:
     """It came from a perf-db that is no more; other problems' plans stay."""
-    conv, other = Conv(array), Conv(array, 7)
+    conv, other = Conv(ones), Conv(ones, 7)
     story: tuple[TuningPolicy, ...] = (NONE, SEARCH, policy, NONE, SEARCH)
     plans, others = [], []
     for current in story:
@@ -153,7 +138,7 @@ def test_what_was_built_before_a_write_is_built_anew(
 
 
 def test_two_handles_under_different_policies_take_turns(engine: HostEngine) -> None:
-    registry, conv = host_registry(engine), Conv(array)
+    registry, conv = host_registry(engine), Conv(ones)
     one, other = MiopenHandle(registry=registry), MiopenHandle(registry=registry)
     other.set_tuning_policy(SEARCH_DB_UPDATE)
     for _ in range(3):
@@ -166,7 +151,7 @@ def test_two_handles_under_different_policies_take_turns(engine: HostEngine) -> 
 
 def test_least_recently_used_plans_go_first(engine: HostEngine) -> None:
     handle = MiopenHandle(registry=host_registry(engine), plans=2)
-    convs = [Conv(array, width) for width in (5, 6, 7)]
+    convs = [Conv(ones, width) for width in (5, 6, 7)]
     first = convs[0].forward(handle)
     convs[1].forward(handle)
     assert convs[0].forward(handle) is first
@@ -184,7 +169,7 @@ def test_least_recently_used_plans_go_first(engine: HostEngine) -> None:
 
 
 def test_a_workspace_bounds_the_solvers(handle: MiopenHandle, engine: HostEngine) -> None:
-    conv = Conv(array)
+    conv = Conv(ones)
     assert conv.workspace_size(handle) == 512
     assert engine.built == []
     small, large = np.empty(LEAST, np.uint8), np.empty(2 * MOST, np.uint8)
@@ -210,7 +195,7 @@ def test_the_size_is_estimated_under_the_policy(
     policy: TuningPolicy, asked: dict[str, int], handle: MiopenHandle, engine: HostEngine
 ) -> None:
     handle.set_tuning_policy(policy)
-    Conv(array).workspace_size(handle)
+    Conv(ones).workspace_size(handle)
     assert (engine.estimated, engine.built) == ([asked], [])
 
 
@@ -237,7 +222,7 @@ def test_a_failed_build_leaves_the_handle_as_it_was(
     handle: MiopenHandle,
     engine: HostEngine,
 ) -> None:
-    conv = Conv(array)
+    conv = Conv(ones)
     handle.set_tuning_policy(policy)
     engine.failing = failure
     for act in (conv.find, conv.forward):
@@ -258,7 +243,7 @@ def test_a_failed_build_leaves_the_handle_as_it_was(
 def test_a_failed_find_keeps_the_plan_that_is_there(
     handle: MiopenHandle, engine: HostEngine
 ) -> None:
-    conv = Conv(array)
+    conv = Conv(ones)
     plan = conv.find(handle)
     engine.failing = ExecutionError("no")
     with pytest.raises(InternalError):
@@ -278,7 +263,7 @@ def test_a_callback_may_set_the_policy_meanwhile() -> None:
     talking = Talking()
     busy = MiopenHandle(registry=host_registry(talking))
     busy.set_tuning_policy(SEARCH_DB_UPDATE)
-    conv = Conv(array)
+    conv = Conv(ones)
     conv.forward(busy)
     conv.forward(busy)  # a new epoch
     assert policies_built(talking) == [4, 4]
@@ -288,9 +273,9 @@ def test_a_callback_may_set_the_policy_meanwhile() -> None:
 
 
 def test_a_closed_handle_is_refused_everywhere(handle: MiopenHandle) -> None:
-    calls = every_entry_point(handle, array)
+    calls = every_entry_point(handle, ones)
     with handle as same:
-        Conv(array).forward(same)
+        Conv(ones).forward(same)
         assert same.plan_count == 1
     handle.close()
     assert handle.plan_count == 0
@@ -319,7 +304,7 @@ def test_streams(handle: MiopenHandle) -> None:
     for stream, address in ((64, 64), (0, None), (SimpleNamespace(address=8), 8), (None, None)):
         handle.set_stream(stream)
         assert handle.get_stream() == address
-    for bad in (-1, True, "0", 1.0, object()):
+    for bad in (-1, 1 << 64, True, "0", 1.0, object()):
         with pytest.raises(BadParm, match="miopenSetStream: stream is .*must be a hipStream_t"):
             handle.set_stream(bad)
     assert MiopenHandle(16, registry=handle.registry).get_stream() == 16
@@ -359,7 +344,7 @@ def test_one_handle_in_eight_threads(handle: MiopenHandle, engine: HostEngine) -
     start = threading.Barrier(8)
 
     def work(number: int) -> int:
-        conv, done = Conv(array, 4 + number % 3), 0
+        conv, done = Conv(ones, 4 + number % 3), 0
         start.wait()
         for round_ in range(20):
             policy = TuningPolicy((number + round_) % 5 + 1)
@@ -380,7 +365,7 @@ def test_threads_that_want_one_plan_build_it_once(handle: MiopenHandle, engine: 
     start = threading.Barrier(8)
 
     def work(_: int) -> int:
-        conv = Conv(array)
+        conv = Conv(ones)
         start.wait()
         return id(conv.forward(handle))
 
@@ -399,7 +384,7 @@ def test_close_waits_for_a_call_in_another_thread(engine: HostEngine) -> None:
             return super().build(graph, resolution)
 
     handle = MiopenHandle(registry=host_registry(Slow()))
-    conv = Conv(array)
+    conv = Conv(ones)
     with ThreadPoolExecutor(2) as pool:
         call = pool.submit(conv.forward, handle)
         assert building.wait(10)

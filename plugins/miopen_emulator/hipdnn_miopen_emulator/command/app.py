@@ -127,7 +127,10 @@ def run(
 
 @app.command(epilog=epilog("hipdnn emulator status --json", text=_FOLDER))
 def status(as_json: JsonOption = False) -> None:
-    """Show what is built, its versions and sizes, and whether this process is under it."""
+    """Show what is built, its versions and sizes, and whether this process is under it.
+
+    Also whether hip-python is here, which Python programs need.
+    """
     from .status import status_report
 
     publish(lambda _: status_report(), as_json=as_json)

@@ -17,10 +17,12 @@ from hipdnn_miopen_emulator.launcher import (
     environment,
 )
 from hipdnn_miopen_emulator.pins import tree_pins
+from hipdnn_miopen_emulator.pythons import make_python
 from hipdnn_miopen_emulator.variables import check_variables
 from hipdnn_registry.errors import InvalidInputError
 
 from .building import ensure_tree
+from .hip_python import install_command, provider_lacks_it
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,7 +65,8 @@ def run_command(command: Sequence[str], options: RunOptions) -> None:
     variables = dict(os.environ) | options.variables()
     check_variables(variables)  # before a build that may take a minute
     pins = tree_pins().get(options.miopen)
-    if pins and not pins.executes and variables.get(KERNELS_VARIABLE) != "accept":
+    accepting = variables.get(KERNELS_VARIABLE) == "accept"
+    if pins and not pins.executes and not accepting:
         raise InvalidInputError(
             f"MIOpen {options.miopen}'s kernels can't be run here, only accepted: "
             f"add --accept-only, or set {KERNELS_VARIABLE}=accept"
@@ -76,5 +79,15 @@ def run_command(command: Sequence[str], options: RunOptions) -> None:
         print(f"skipped: {reason}", file=sys.stderr)
         return
     words = command_line(tree, command)
+    if accepting:  # the command can't know, and what it reads back looks like any numbers
+        cause = "--accept-only" if options.accept_only else f"{KERNELS_VARIABLE}=accept"
+        remedy = f"; without {cause} they are executed" if pins and pins.executes else ""
+        _note(f"kernels are accepted, not executed, so their results are not computed{remedy}")
+    if words[0] == str(make_python(tree)) and provider_lacks_it():
+        _note(f"without hip-python there are no MIOpen engines; '{install_command()}' brings it")
     sys.stdout.flush()
     os.execve(words[0], words, environment(tree, variables))  # noqa: S606  # no shell
+
+
+def _note(text: str) -> None:
+    print(f"note: {text}", file=sys.stderr, flush=True)

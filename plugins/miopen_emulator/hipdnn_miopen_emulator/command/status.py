@@ -11,6 +11,8 @@ from hipdnn_miopen_emulator.inventory import inventory
 from hipdnn_miopen_emulator.pins import toolchain_pins, tree_pins
 from hipdnn_registry.cli import Report, facts, size_text
 
+from .hip_python import hip_python_version, install_command
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -27,6 +29,7 @@ def status_report() -> Report:
     data: dict[str, Any] = {
         "inside": str(inside) if inside else None,
         "settings": {k: v for k, v in sorted(os.environ.items()) if k.startswith(_PREFIX)},
+        "hip_python": {"version": hip_python_version(), "install": install_command()},
         "cache": {"path": str(found.cache), "size": size_of([found.cache])},
         "trees": [
             {
@@ -66,6 +69,9 @@ def _view(data: dict[str, Any]) -> RenderableType:
 
     rows = [("this process", f"inside {data['inside']}" if data["inside"] else "outside")]
     rows += [("setting", f"{name}={value}") for name, value in data["settings"].items()]
+    hip_python = data["hip_python"]
+    missing = f"not installed; '{hip_python['install']}' brings it"
+    rows.append(("hip-python", hip_python["version"] or missing))
     rows.append(("folder", f"{data['cache']['path']}, {size_text(data['cache']['size'])}"))
     for tree in data["trees"]:
         accepting = "" if tree["executes"] else ", accepts kernels only"

@@ -87,12 +87,13 @@ def translated(entry_point: str) -> Iterator[None]:
 
 
 def _failure(entry_point: str, error: HipdnnError) -> MiopenStatusError:
+    reason = str(error).removeprefix(f"{entry_point}: ")  # MIOpen's function often has that name
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, HipError) and cause.name == _OUT_OF_MEMORY:
-            return AllocFailed(entry_point, str(error))
+            return AllocFailed(entry_point, reason)
         if isinstance(cause, MiopenError):
             known = {kind.status: kind for kind in (BadParm, AllocFailed, UnsupportedOp)}
-            return known.get(Status(cause.status), InternalError)(entry_point, str(error))
+            return known.get(Status(cause.status), InternalError)(entry_point, reason)
         cause = cause.__cause__
-    return InternalError(entry_point, str(error))
+    return InternalError(entry_point, reason)

@@ -321,7 +321,7 @@ def _stream_address(stream: Any | None, where: str) -> int | None:
     address = getattr(stream, "address", stream)
     if address is None:
         return None
-    if type(address) is not int or address < 0:
+    if type(address) is not int or not 0 <= address < 1 << 64:
         raise BadParm(
             where,
             f"stream is {shown(stream)}, but must be a hipStream_t as an int, an object that has "

@@ -111,7 +111,7 @@ void report(const Launch &launch) {
   if (place.base) {
     ptrdiff_t offset = state.address - place.base;
     line.whole("allocation", static_cast<long long>(place.bytes)).whole("offset", offset);
-    std::fprintf(stderr, ", at byte %td of an allocation of %zu bytes", offset, place.bytes);
+    std::fprintf(stderr, ", %s", place_beside(offset, place.bytes).c_str());
   }
   std::fputc('\n', stderr);
 }

@@ -33,9 +33,8 @@ std::deque<Allocation> freed;
 // Writes to the log and to standard error that `allocation` was written around by `when`.
 void report(const Allocation &allocation, const char *address, const std::string &when) {
   ptrdiff_t offset = address - allocation.base;
-  std::fprintf(stderr,
-               "emulator: %s wrote out of bounds, at byte %td of an allocation of %zu bytes\n",
-               when.c_str(), offset, allocation.bytes);
+  std::fprintf(stderr, "emulator: %s wrote out of bounds, %s\n", when.c_str(),
+               place_beside(offset, allocation.bytes).c_str());
   LogLine("fault")
       .text("kind", "out of bounds write")
       .text("kernel", when)
@@ -111,4 +110,10 @@ const char *guarded_freed_before(const void *address, size_t *bytes) {
     return it->base;
   }
   return nullptr;
+}
+
+std::string place_beside(ptrdiff_t offset, size_t bytes) {
+  std::string allocation = "an allocation of " + std::to_string(bytes) + " bytes";
+  if (offset < 0) return std::to_string(-offset) + " bytes before the start of " + allocation;
+  return "at byte " + std::to_string(offset) + " of " + allocation;
 }

@@ -18,3 +18,6 @@ bool guarded_memory_intact(const std::string &when);
 
 // A freed allocation that covered `address`: its base, or null.
 const char *guarded_freed_before(const void *address, size_t *bytes);
+
+// Where a byte lies that is `offset` bytes from the base of an allocation, for messages.
+std::string place_beside(ptrdiff_t offset, size_t bytes);
