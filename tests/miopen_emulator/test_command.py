@@ -166,7 +166,7 @@ def without_hip_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     venv.create(folder, symlinks=True, with_pip=False)
     (packages,) = folder.glob("lib/python3.*/site-packages")
     for package in Path(sysconfig.get_path("purelib")).iterdir():
-        if package.name.partition("-")[0] not in {"hip", "hip_python", "rocm"}:
+        if not package.name.startswith(("hip-", "hip_python", "rocm")) and package.name != "hip":
             (packages / package.name).symlink_to(package)
     return folder / "bin/python"
 

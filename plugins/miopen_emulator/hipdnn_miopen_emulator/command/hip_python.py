@@ -6,13 +6,17 @@ from importlib import metadata, util
 
 from hipdnn_miopen_emulator.pythons import this_interpreter
 
+_DISTRIBUTIONS = ("hip-python", "rocm-bindings-hip")  # since 7.14 the first brings the second
+
 
 def hip_python_version() -> str | None:
     """Return the version that this Python has; `None` where it has none. Imports nothing of it."""
-    try:
-        return metadata.version("hip-python")
-    except metadata.PackageNotFoundError:
-        return None
+    for name in _DISTRIBUTIONS:
+        try:
+            return metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return None
 
 
 def install_command() -> str:
