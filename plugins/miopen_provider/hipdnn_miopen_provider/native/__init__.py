@@ -15,7 +15,7 @@ from hipdnn_miopen_provider.native import (
     pointwise,
 )
 from hipdnn_miopen_provider.native.availability import unavailable_reason
-from hipdnn_miopen_provider.native.batchnorm import BatchNormProblem, RunningStatistics
+from hipdnn_miopen_provider.native.batchnorm import BatchNormProblem
 from hipdnn_miopen_provider.native.convolution import (
     ConvolutionBuffers,
     ConvolutionProblem,
@@ -50,7 +50,7 @@ from hipdnn_miopen_provider.native.errors import (
     NativeError,
     NativeUnavailableError,
 )
-from hipdnn_miopen_provider.native.find2 import FoundSolution, FusedProblem, SolutionRunner
+from hipdnn_miopen_provider.native.find2 import FoundSolution, FusedProblem
 from hipdnn_miopen_provider.native.fusion import FusionPlan
 from hipdnn_miopen_provider.native.handle import Handle, supports_tuning_policy
 from hipdnn_miopen_provider.native.hip import BorrowedStream, Device, Event, Stream
@@ -63,15 +63,23 @@ from hipdnn_miopen_provider.native.memory import (
     copy_to_device,
     copy_to_host,
 )
+from hipdnn_miopen_provider.native.prepared import (
+    WORKSPACE,
+    BoundCall,
+    PreparedCall,
+    in_sequence,
+)
 
 __all__ = [
     "NO_MEMORY",
+    "WORKSPACE",
     "ActivationDescriptor",
     "ActivationMode",
     "BatchNormMode",
     "BatchNormProblem",
     "BorrowedMemory",
     "BorrowedStream",
+    "BoundCall",
     "ClosedError",
     "ConvolutionAlgorithm",
     "ConvolutionAttribute",
@@ -97,9 +105,8 @@ __all__ = [
     "MissingSymbolError",
     "NativeError",
     "NativeUnavailableError",
-    "RunningStatistics",
+    "PreparedCall",
     "Solution",
-    "SolutionRunner",
     "Status",
     "Stream",
     "TensorArgument",
@@ -114,6 +121,7 @@ __all__ = [
     "find2",
     "fusion",
     "hip",
+    "in_sequence",
     "library",
     "pointwise",
     "supports_tuning_policy",
