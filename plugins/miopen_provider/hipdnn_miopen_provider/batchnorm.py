@@ -34,7 +34,7 @@ from hipdnn_miopen_provider.operation import (
 )
 from hipdnn_miopen_provider.perf_db import BatchNormKey
 from hipdnn_miopen_provider.sums import check_sums
-from hipdnn_miopen_provider.tensors import is_channels_last
+from hipdnn_miopen_provider.tensors import in_memory_order, is_channels_last
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -127,7 +127,10 @@ class BatchNorm(Operation):
     def compile(self, compilation: Compilation) -> Launcher:
         """Make the first call on a fresh handle under the policy: it searches if that says so."""
         owned, handle = compilation.owned, compilation.new_handle()
-        x, statistics = (owned.enter_context(s.describe()) for s in (self.x, self.statistics))
+        specs = self.x, self.statistics
+        if self.mode is BatchNormMode.PerActivation:  # elementwise but for N
+            specs = in_memory_order(self.x), in_memory_order(self.statistics)
+        x, statistics = (owned.enter_context(spec.describe()) for spec in specs)
         problem = BatchNormProblem(self.mode, x, statistics)
         activation = None
         if self.activation is not None:

@@ -19,7 +19,7 @@ from hipdnn_miopen_provider.native.batchnorm import (
     INFERENCE_ACTIVATION,
     TRAINING_ACTIVATION,
 )
-from hipdnn_miopen_provider.tensors import TensorSpec, Unsupported, is_channels_last, specs
+from hipdnn_miopen_provider.tensors import TensorSpec, Unsupported, layout_name, specs
 from hipdnn_registry import DataType as GraphType
 from hipdnn_registry import PointwiseMode
 from hipdnn_registry.graph import BatchnormBackwardNode, BatchnormNode, PointwiseNode
@@ -190,9 +190,11 @@ def _shapes(
             )
     statistics = specs(parameters)[0]
     spatial = all(extent == 1 for extent in statistics.dims[2:])
-    if not spatial and (is_channels_last(x_spec) or is_channels_last(statistics)):
+    if not spatial and layout_name(statistics) != layout_name(x_spec):
+        first = parameters[0]
         raise Unsupported(
-            f"node '{node.name}': per-activation batchnorm is served for NCHW only: MIOpen derives "
-            "packed NCHW statistics"
+            f"node '{node.name}': tensor {first.label} has dims {list(first.dims or ())} and "
+            f"strides {list(first.strides or ())}, but MIOpen's per-activation kernels read scale, "
+            f"bias and statistics in the order of x's memory, {layout_name(x_spec)}"
         )
     return x_spec, statistics, BatchNormMode.Spatial if spatial else BatchNormMode.PerActivation
