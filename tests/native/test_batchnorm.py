@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import ExitStack
+from ctypes import byref, c_float
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +19,8 @@ from hipdnn_miopen_provider.native import (
     DataType,
     DeviceBuffer,
     Handle,
+    MiopenError,
+    Status,
     TensorDescriptor,
     TuningPolicy,
     batchnorm,
@@ -24,7 +29,7 @@ from hipdnn_miopen_provider.native import (
 )
 from hipdnn_miopen_provider.perf_db import parse_batchnorm_key
 from tests.native.observe import Observation, observe
-from tests.native.problems import batchnorm_case, fresh_handle
+from tests.native.problems import batchnorm_case, channels_last, fresh_handle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -194,3 +199,53 @@ def test_a_variance_in_the_workspace_is_checked_at_each_call() -> None:
                 run(short)
         with pytest.raises(ValueError, match="workspace needs 32 bytes of device memory, got 0"):
             run()
+
+
+TYPES = (DataType.Float, DataType.Half, DataType.BFloat16)
+CALLS = {
+    "miopenBatchNormalizationForwardTraining_V2": "x y scale mean",
+    "miopenBatchNormalizationForwardInference_V2": "x y scale mean",
+    "miopenBatchNormalizationBackward_V2": "x dy dx scale mean",
+}
+"""Tensors with a descriptor of their own; scale's is also that of bias, mean's of the variance."""
+
+
+@pytest.mark.parametrize("nhwc", [False, True])
+@pytest.mark.parametrize("mode", BatchNormMode)
+@pytest.mark.parametrize("name", CALLS)
+def test_of_all_types_miopen_takes_those_that_the_engine_serves(
+    name: str, mode: BatchNormMode, nhwc: bool
+) -> None:
+    """Images of one type, scale and statistics in float. If it takes more, so may the engine."""
+    tensors, dims = CALLS[name].split(), (4, 8, 6, 8)
+    statistics = (1, 8, 1, 1) if mode is BatchNormMode.Spatial else (1, 8, 6, 8)
+    taken, statuses = set(), set()
+    with Handle() as handle, DeviceBuffer(4 * math.prod(dims)) as memory, ExitStack() as stack:
+
+        def descriptor(dtype: DataType, extents: tuple[int, ...]) -> TensorDescriptor:
+            strides = channels_last(extents) if nhwc else None
+            return stack.enter_context(TensorDescriptor(dtype, extents, strides))
+
+        images = {dtype: descriptor(dtype, dims).raw for dtype in TYPES}
+        parameters = {dtype: descriptor(dtype, statistics).raw for dtype in TYPES}
+        one, zero, at = byref(c_float(1.0)), byref(c_float(0.0)), memory.address
+        for types in product(TYPES, repeat=len(tensors)):
+            *of_images, scale, mean = types
+            arguments = [handle.raw, mode, *[one, zero] * (len(of_images) - 1)]
+            arguments += [part for dtype in of_images for part in (images[dtype], at)]
+            arguments += [parameters[scale]] * 2 + [parameters[mean]] * 2
+            if "Training" in name:
+                arguments += [at, at, 0.1, at, at, 1e-5, at, at]
+            elif "Inference" in name:
+                arguments += [at] * 4 + [1e-5]
+            else:
+                arguments += [at] * 3 + [1e-5, at, at]
+            try:
+                library.load().call(name, *arguments)
+            except MiopenError as error:
+                statuses.add(error.status)
+            else:
+                taken.add(types)
+    one_type = {(*[t] * (len(tensors) - 2), DataType.Float, DataType.Float) for t in TYPES}
+    assert taken == one_type
+    assert statuses <= {Status.NotImplemented, Status.BadParm}

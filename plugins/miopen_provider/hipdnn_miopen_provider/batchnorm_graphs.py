@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _IMAGES = frozenset({"x", "y", "dx", "dy"})
 _SCALARS = frozenset({"epsilon", "momentum"})
+_TYPES = "3.5.1 refuses every other combination of float, half and bfloat16"
 _FUSED = frozenset({ActivationMode.RELU, ActivationMode.CLIPPEDRELU, ActivationMode.CLAMP})
 
 
@@ -178,7 +179,7 @@ def _shapes(
         if tensor.data_type is not x.data_type:
             raise Unsupported(
                 f"node '{node.name}': tensor {tensor.label} has data type '{tensor.data_type}', "
-                f"but MIOpen takes that of x, '{x.data_type}'"
+                f"but MIOpen takes that of x, '{x.data_type}' ({_TYPES})"
             )
     x_spec = specs([x, *images])[0]
     parameters = [t for port, t in tensors.items() if port not in _IMAGES | _SCALARS]
@@ -186,7 +187,7 @@ def _shapes(
         if tensor.data_type is not GraphType.FLOAT:
             raise Unsupported(
                 f"node '{node.name}': tensor {tensor.label} has data type '{tensor.data_type}', "
-                "but MIOpen takes scale, bias and statistics in 'float'"
+                f"but MIOpen takes scale, bias and statistics in 'float' ({_TYPES})"
             )
     statistics = specs(parameters)[0]
     spatial = all(extent == 1 for extent in statistics.dims[2:])
