@@ -128,7 +128,7 @@ class BatchNorm(Operation):
         """Make the first call on a fresh handle under the policy: it searches if that says so."""
         owned, handle = compilation.owned, compilation.new_handle()
         specs = self.x, self.statistics
-        if self.mode is BatchNormMode.PerActivation:  # elementwise but for N
+        if self.mode is BatchNormMode.PerActivation:  # knows N, and no layout
             specs = in_memory_order(self.x), in_memory_order(self.statistics)
         x, statistics = (owned.enter_context(spec.describe()) for spec in specs)
         problem = BatchNormProblem(self.mode, x, statistics)
