@@ -20,7 +20,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import timeit
 from contextlib import contextmanager
 from ctypes import byref, c_float, c_int, c_size_t, c_void_p
 from pathlib import Path
@@ -30,9 +29,16 @@ from hipdnn_miopen_emulator.launcher import KERNELS_VARIABLE
 from hipdnn_registry import DataType, EngineRegistry, Graph
 
 from .figures import Figure, print_figures
+from .miopen_execution import (
+    bare_batchnorm_training,
+    bare_fused_convolution,
+    batchnorm_training,
+    execution_figures,
+    fused_convolution,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 HAS_GPU = Path("/dev/kfd").exists()
 """Whether AMD's kernel driver is there, so an AMD GPU can be used."""
@@ -202,53 +208,22 @@ def _first_building_figure(bare: Bare, rounds: int) -> Figure:
 
 
 def _execution_figures(bare: Bare, repeat: int) -> list[Figure]:
-    registry = EngineRegistry(allow=["miopen"])
-    plan = registry.create_execution_plan_ext(convolution(), "MIOPEN_ENGINE")
-    memory = plan.device_memory
-    assert memory is not None
-    number = 500
+    with bare.plan(_NONE) as (handle, x_desc, w_desc, conv, algorithm, y_desc, need):
 
-    def best(*actions: Callable[[], object]) -> list[float]:
-        times: list[list[float]] = [[] for _ in actions]
-        for _ in range(repeat):  # in turns, by CPU time, as above
-            for action, measured in zip(actions, times, strict=True):
-                measured.append(timeit.timeit(action, timer=time.thread_time, number=number))
-        return [min(measured) / number * 1e6 for measured in times]
+        def convolve(at: Mapping[str, c_void_p], workspace: c_void_p) -> Callable[[], object]:
+            run = bare.miopen.miopenConvolutionForward
+            arguments = (
+                *(handle, _ONE, x_desc, at["x"], w_desc, at["w"], conv, algorithm, _ZERO),
+                *(y_desc, at["y"], workspace, c_size_t(need)),
+            )
+            return lambda: run(*arguments)
 
-    with (
-        memory.allocate(nbytes(X)) as x,
-        memory.allocate(nbytes(W)) as w,
-        memory.allocate(nbytes(X)) as y,
-        memory.allocate(max(plan.workspace_size, 1)) as workspace,
-        bare.plan(_NONE) as (handle, x_desc, w_desc, conv, algorithm, y_desc, need),
-    ):
-        run = bare.miopen.miopenConvolutionForward
-        arguments = (
-            *(handle, _ONE, x_desc, c_void_p(x.address), w_desc, c_void_p(w.address), conv),
-            *(algorithm, _ZERO, y_desc, c_void_p(y.address)),
-            *(c_void_p(workspace.address), c_size_t(need)),
-        )
-        buffers = {"x": x, "w": w, "y": y}
-        bound = plan.bind(buffers, workspace)
-        compiled = plan._compiled  # noqa: SLF001 - the engine's own plan, without the checks
-        addresses = {plan.graph.find_tensor(n).uid: b.address for n, b in buffers.items()}
-        by_uid = {uid: address for uid, address in addresses.items() if uid is not None}
-        plain, in_loop, engine, checked = best(
-            lambda: run(*arguments),
-            bound,
-            lambda: compiled.execute(by_uid, workspace.address, None),
-            lambda: plan.execute(buffers, workspace),
-        )
-    return [
-        Figure("bound plan over the bare call", in_loop - plain, "us", 5),
-        Figure(
-            "execute over the bare call, same buffers again",
-            checked - plain,
-            "us",
-            5,
-            detail=f"{plain:.1f} us bare; {engine - plain:+.1f} us of it within the engine's plan",
-        ),
-    ]
+        figures = execution_figures("convolution", convolution(), convolve, repeat)
+    with bare_batchnorm_training(bare) as normalize:
+        figures += execution_figures("batchnorm training", batchnorm_training(), normalize, repeat)
+    with bare_fused_convolution(bare) as fused:
+        figures += execution_figures("fused convolution", fused_convolution(), fused, repeat)
+    return figures
 
 
 def miopen_figures(repeat: int, *, executed: bool, accepted: bool) -> list[Figure]:

@@ -160,8 +160,9 @@ class ExecutionPlan:
 
         Raises:
             VariantPackError: A buffer is missing, extra, of the wrong shape, dtype or strides,
-                read-only, misaligned, or overlaps one that the plan writes. Engines that can update the
-                running statistics of a batchnorm in place take one buffer for both sides of them.
+                read-only, misaligned, or overlaps one that the plan writes. Engines that can
+                update the running statistics of a batchnorm in place take one buffer for both
+                sides of them.
             WorkspaceError: The workspace is too small (names both numbers), or overlaps a buffer.
             InvalidInputError: The stream is no handle.
             ExecutionError: The engine failed.

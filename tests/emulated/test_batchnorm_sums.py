@@ -48,14 +48,17 @@ def gradient_of_bias(dims: tuple[int, int, int, int], dtype: DataType) -> tuple[
         for memory in (image, dx, scale, mean, inverse):
             memory.fill(0)
         copy_to_device(gradient, dy)
-        run = batchnorm.BackwardRunner(
-            handle, BatchNormProblem(BatchNormMode.Spatial, x, statistics), epsilon=1e-5
-        )
-        run(
-            *(image, gradient, dx, scale, dscale, dbias),
-            saved_mean=mean,
-            saved_inverse_variance=inverse,
-        )
+        problem = BatchNormProblem(BatchNormMode.Spatial, x, statistics)
+        batchnorm.backward(handle, problem, epsilon=1e-5).bind(
+            x=image,
+            dy=gradient,
+            dx=dx,
+            scale=scale,
+            dscale=dscale,
+            dbias=dbias,
+            mean=mean,
+            inv_variance=inverse,
+        )()
         got = np.empty(dims[1], np.float32)
         copy_to_host(got, dbias)
     return got, dy

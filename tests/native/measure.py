@@ -173,11 +173,16 @@ def measure_batchnorm() -> None:
 
 def measure_pointwise() -> None:
     with convolution_case(Direction.FORWARD, (2, 8, 16, 20), (8, 8, 3, 3)) as case:
-        x = (case.problem.x, case.buffers.x)
-        y = (case.problem.y, case.buffers.y)
+        x, y, bias = (case.problem.x, "x"), (case.problem.y, "y"), (case.bias[0], "bias")
+        memory = {"x": case.buffers.x, "y": case.buffers.y}
 
-        relu = partial(pointwise.activation_forward, activation=case.relu, x=x, y=y)
-        add = partial(pointwise.op_tensor, operation=TensorOp.Add, a=x, b=case.bias, c=y)
+        def relu(handle: Handle) -> None:
+            pointwise.activation_forward(handle, case.relu, x, y).bind(**memory)()
+
+        def add(handle: Handle) -> None:
+            call = pointwise.op_tensor(handle, TensorOp.Add, x, bias, y)
+            call.bind(**memory, bias=case.bias[1])()
+
         measure("pointwise ReLU", on_fresh_handle(relu))
         measure("pointwise add", on_fresh_handle(add))
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hipdnn_miopen_provider.native import (
-    NO_MEMORY,
     ActivationDescriptor,
     ActivationMode,
     BatchNormMode,
@@ -25,8 +24,6 @@ from hipdnn_miopen_provider.native import (
     FusedProblem,
     FusionPlan,
     Handle,
-    RunningStatistics,
-    SolutionRunner,
     TensorArgument,
     TensorDescriptor,
     TuningPolicy,
@@ -121,7 +118,9 @@ class Convolution:
             for solution in found:
                 stack.enter_context(solution)
             if found:
-                SolutionRunner(handle, found[0], list(tensors))(*tensors.values())
+                sizes = {argument: memory.nbytes for argument, memory in tensors.items()}
+                by_name = {argument.name: memory for argument, memory in tensors.items()}
+                find2.run_solution(handle, found[0], sizes).bind(**by_name)()
             return [solution.solver_id for solution in found]
 
     def fusion_plan(self, policy: TuningPolicy) -> None:
@@ -189,32 +188,41 @@ class BatchNorm:
     saved_inverse_variance: DeviceBuffer
 
     def train(self, handle: Handle, *, fused: bool = False) -> None:
-        run = batchnorm.TrainingRunner(
+        batchnorm.TrainingRunner(
             handle, self.problem, epsilon=1e-5, momentum=0.1, activation=self._relu(fused)
-        )
-        run(
-            *(self.x, self.y, self.scale, self.bias),
-            running=RunningStatistics(self.mean, self.variance, self.mean, self.variance),
-            save_mean=self.saved_mean,
-            save_inverse_variance=self.saved_inverse_variance,
-        )
+        ).bind(
+            **self.training_tensors,
+            mean=self.saved_mean,
+            inv_variance=self.saved_inverse_variance,
+            prev_running_mean=self.mean,
+            prev_running_variance=self.variance,
+            next_running_mean=self.mean,
+            next_running_variance=self.variance,
+        )()
 
     def infer(self, handle: Handle, *, fused: bool = False) -> None:
-        run = batchnorm.InferenceRunner(
-            handle, self.problem, epsilon=1e-5, activation=self._relu(fused)
-        )
-        run(self.x, self.y, self.scale, self.bias, self.mean, self.variance)
+        batchnorm.inference(handle, self.problem, epsilon=1e-5, activation=self._relu(fused)).bind(
+            **self.training_tensors, mean=self.mean, variance=self.variance
+        )()
 
     def backward(self, handle: Handle, *, fused: bool = False) -> None:
-        run = batchnorm.BackwardRunner(
-            handle, self.problem, epsilon=1e-5, activation=self._relu(fused)
-        )
-        run(
-            *(self.x, self.y, self.dx, self.scale, self.mean, self.variance),
-            saved_mean=self.saved_mean,
-            saved_inverse_variance=self.saved_inverse_variance,
-            bias=self.bias if fused else NO_MEMORY,
-        )
+        batchnorm.backward(handle, self.problem, epsilon=1e-5, activation=self._relu(fused)).bind(
+            **self.backward_tensors,
+            **({"bias": self.bias} if fused else {}),
+            mean=self.saved_mean,
+            inv_variance=self.saved_inverse_variance,
+        )()
+
+    @property
+    def training_tensors(self) -> dict[str, DeviceMemory]:
+        """What a training call needs at least."""
+        return {"x": self.x, "y": self.y, "scale": self.scale, "bias": self.bias}
+
+    @property
+    def backward_tensors(self) -> dict[str, DeviceMemory]:
+        """What a backward call needs at least; the gradients of scale and bias are scratch."""
+        images = {"x": self.x, "dy": self.y, "dx": self.dx}
+        return {**images, "scale": self.scale, "dscale": self.mean, "dbias": self.variance}
 
     def _relu(self, fused: bool) -> ActivationDescriptor | None:
         return self.relu if fused else None

@@ -76,6 +76,7 @@ NOTHING_TO_TUNE: dict[str, Callable[[], Graph]] = {
     "inference with variance": lambda: bn_inference(inverse=False),
     "inference + relu": lambda: bn_inference(activation="relu_fwd"),
     "per activation": lambda: batchnorm_graph(per_activation=True),
+    "per activation NHWC": lambda: channels_last(batchnorm_graph(per_activation=True)),
     "relu": relu_graph,
 }
 
@@ -100,11 +101,12 @@ def pointwise(mode: str, a: list[int], b: list[int] | None = None, io: DataType 
     return graph
 
 
-def channels_last(graph: Graph) -> Graph:
-    """The same graph with every tensor of four dims in NHWC."""
+def channels_last(graph: Graph, *names: str) -> Graph:
+    """The same graph with every tensor of four dims in NHWC, or those of these names."""
     copy = graph.copy()
     for tensor in graph.tensors.values():
-        if tensor.dims is not None and len(tensor.dims) == 4:
+        chosen = not names or tensor.name in names
+        if chosen and tensor.dims is not None and len(tensor.dims) == 4:
             _, c, h, w = tensor.dims
             strides = (h * w * c, 1, w * c, c)
             copy.find_tensor(tensor.uid or 0).set_stride(strides)
@@ -292,9 +294,9 @@ DECLINED: dict[str, tuple[Callable[[], Graph], str]] = {
     ),
     "scale in half": (mixed_batchnorm, r"\('scale'\) has data type 'half'.*in 'float'"),
     "runtime epsilon": (runtime_epsilon, r"epsilon \(tensor .*must be a constant"),
-    "per activation NHWC": (
-        lambda: channels_last(batchnorm_graph(per_activation=True)),
-        "per-activation batchnorm is served for NCHW only",
+    "statistics of another layout": (
+        lambda: channels_last(batchnorm_graph(per_activation=True), "x", "y"),
+        r"has dims \[1, 3, 4, 4\] and strides \[48, 16, 4, 1\], but .* in the order .* NHWC",
     ),
     "other shapes later": (
         lambda: Graph.from_json(conv_graph().to_dict() | {"is_override_shape_enabled": True}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,15 +14,18 @@ from hipdnn_miopen_provider.native import (
     ClosedError,
     ConvolutionAlgorithm,
     DataType,
+    DeviceBuffer,
     Direction,
     FusedProblem,
     FusionPlan,
     Handle,
     MiopenError,
     Status,
+    TensorArgument,
     TensorOp,
     TuningPolicy,
     convolution,
+    find2,
     pointwise,
 )
 from tests.native.environment import run_child
@@ -160,13 +164,43 @@ def test_a_fused_problem_that_can_not_be_made_leaves_nothing_behind() -> None:
 @pytest.mark.parametrize("policy", [NONE, SEARCH, SEARCH_DB_UPDATE, DB_CLEAN])
 def test_pointwise_operations_have_nothing_to_tune(policy: TuningPolicy) -> None:
     with convolution_case(Direction.FORWARD, (2, 8, 6, 8), (8, 8, 3, 3)) as case:
-        x, y = (case.problem.x, case.buffers.x), (case.problem.y, case.buffers.y)
-        for operation in (
-            partial(pointwise.activation_forward, activation=case.relu, x=x, y=y),
-            partial(pointwise.activation_backward, activation=case.relu, y=y, dy=y, x=x, dx=x),
-            partial(pointwise.op_tensor, operation=TensorOp.Add, a=x, b=case.bias, c=y),
+        x, y = (case.problem.x, "x"), (case.problem.y, "y")
+        bias = (case.bias[0], "bias")
+        memory = {"x": case.buffers.x, "y": case.buffers.y}
+        for prepare, more in (
+            (partial(pointwise.activation_forward, activation=case.relu, x=x, y=y), {}),
+            (
+                partial(pointwise.activation_backward, activation=case.relu, y=y, dy=y, x=x, dx=x),
+                {},
+            ),
+            (
+                partial(pointwise.op_tensor, operation=TensorOp.Add, a=x, b=bias, c=y),
+                {"bias": case.bias[1]},
+            ),
         ):
             with fresh_handle(policy) as handle, observe() as seen:
-                operation(handle)
+                prepare(handle).bind(**memory, **more)()
             assert seen.launches == 1
             assert not seen.perf_db_written
+
+
+def test_memory_that_is_too_small_never_reaches_miopen() -> None:
+    with (
+        convolution_case(Direction.FORWARD, (2, 8, 16, 24), (8, 8, 3, 3)) as case,
+        FusedProblem(case.problem, case.bias[0], case.relu) as problem,
+        Handle() as handle,
+        DeviceBuffer(31) as short,
+        ExitStack() as stack,
+    ):
+        solutions = [
+            stack.enter_context(each) for each in find2.find_solutions(handle, problem, {})
+        ]
+        run = find2.run_solution(handle, solutions[0], {TensorArgument.Bias: case.bias[0].nbytes})
+        with pytest.raises(ValueError, match="Bias needs 32 bytes of device memory, got 31"):
+            run.bind(Bias=short)
+        with pytest.raises(TypeError, match="miopenRunSolution takes no x, but Bias"):
+            run.bind(Bias=case.bias[1], x=case.buffers.x)
+        x, y = (case.problem.x, "x"), (case.problem.y, "y")
+        activate = pointwise.activation_forward(handle, case.relu, x, y)
+        with pytest.raises(ValueError, match="y needs 24576 bytes of device memory, got 31"):
+            activate.bind(x=case.buffers.x, y=short)

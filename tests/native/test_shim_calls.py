@@ -441,6 +441,24 @@ def test_without_anything_to_tune_that_engine_will_do(
     assert not seen.perf_db_written
 
 
+def test_statistics_per_activation_are_laid_out_as_the_image(memory: Memory) -> None:
+    """MIOpen derives a packed NCHW descriptor, and its kernels read NHWC all the same."""
+    norm = BatchNorm(memory, 18, mode=BatchNormMode.PerActivation)
+    norm.x_desc, nhwc = (
+        TensorDescriptor.with_layout(desc.dtype, TensorLayout.NHWC, desc.dims)
+        for desc in (norm.x_desc, norm.bn_desc)
+    )
+    with MiopenHandle(registry=new_registry()) as handle, observe() as seen:
+        with pytest.raises(UnsupportedOp, match="in the order of x's memory, NHWC"):
+            norm.training(handle)
+        assert not seen.launches
+        norm.bn_desc = nhwc
+        norm.training(handle)
+        norm.backward(handle)
+        norm.inference(handle)
+    assert seen.launches
+
+
 # Threads and processes
 
 

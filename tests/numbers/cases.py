@@ -63,6 +63,7 @@ PER_ACTIVATION = (
     "training",
     "training, relu",
     "inference",
+    "inference, inverse variance",
     "inference, relu",
     "backward",
     "backward, nothing saved",

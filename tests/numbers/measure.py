@@ -91,8 +91,8 @@ def engine_lines() -> Iterator[tuple[str, str]]:
             yield io, cases.fusion(kind, convolved, io, layout)
         for kind, image in product(cases.SPATIAL, cases.IMAGES | cases.ODD_IMAGES):
             yield io, cases.batchnorm(kind, image, io, layout)
-    for io, kind in product(cases.TYPES, cases.PER_ACTIVATION):
-        yield io, cases.batchnorm(kind, "4x6", io, "NCHW", per_activation=True)
+        for kind in cases.PER_ACTIVATION:
+            yield io, cases.batchnorm(kind, "4x6", io, layout, per_activation=True)
 
 
 def elementwise_graphs() -> Iterator[tuple[str, Graph]]:

@@ -66,11 +66,14 @@ def test_spatial(registry: EngineRegistry, kind: str, image: str, io: str, layou
         check(registry, graph)
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("io", TYPES)
 @pytest.mark.parametrize("image", ["4x6", pytest.param("3-D", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", PER_ACTIVATION)
-def test_per_activation(registry: EngineRegistry, kind: str, image: str, io: str) -> None:
-    line = batchnorm(kind, image, io, "NCHW", per_activation=True)
+def test_per_activation(
+    registry: EngineRegistry, kind: str, image: str, io: str, layout: str
+) -> None:
+    line = batchnorm(kind, image, io, layout, per_activation=True)
     (graph,) = graph_from_driver_command(line)
     if "relu" in kind:
         assert_declined(registry, graph, "takes an activation and leaves it out")

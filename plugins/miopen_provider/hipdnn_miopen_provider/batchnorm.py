@@ -13,17 +13,18 @@ from typing import TYPE_CHECKING, ClassVar
 from hipdnn_miopen_provider.convolution import TYPE_NAMES
 from hipdnn_miopen_provider.kernel_defects import spatial_hazard
 from hipdnn_miopen_provider.native import (
-    NO_MEMORY,
+    WORKSPACE,
     ActivationDescriptor,
     ActivationMode,
     BatchNormMode,
     BatchNormProblem,
-    RunningStatistics,
     TuningPolicy,
     batchnorm,
+    in_sequence,
     pointwise,
 )
 from hipdnn_miopen_provider.operation import (
+    CallLauncher,
     Compilation,
     Launcher,
     Operation,
@@ -32,19 +33,17 @@ from hipdnn_miopen_provider.operation import (
 )
 from hipdnn_miopen_provider.perf_db import BatchNormKey
 from hipdnn_miopen_provider.sums import check_sums
-from hipdnn_miopen_provider.tensors import is_channels_last
+from hipdnn_miopen_provider.tensors import in_memory_order, is_channels_last
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from contextlib import ExitStack
 
     from hipdnn_miopen_provider.activation import Activation
-    from hipdnn_miopen_provider.native import DeviceMemory, Handle
+    from hipdnn_miopen_provider.native import BoundCall, DeviceMemory, Handle
     from hipdnn_miopen_provider.operation import Run
     from hipdnn_miopen_provider.perf_db import ConvolutionKey
     from hipdnn_miopen_provider.tensors import TensorSpec
-
-    _Enqueue = Callable[[Mapping[str, DeviceMemory], DeviceMemory], None]
 
 BACKWARD_EPSILON = 1e-5
 """Of a backward without saved statistics: hipDNN's schema has no epsilon there."""
@@ -127,13 +126,16 @@ class BatchNorm(Operation):
     def compile(self, compilation: Compilation) -> Launcher:
         """Make the first call on a fresh handle under the policy: it searches if that says so."""
         owned, handle = compilation.owned, compilation.new_handle()
-        x, statistics = (owned.enter_context(s.describe()) for s in (self.x, self.statistics))
+        specs = self.x, self.statistics
+        if self.mode is BatchNormMode.PerActivation:  # knows N, and no layout
+            specs = in_memory_order(self.x), in_memory_order(self.statistics)
+        x, statistics = (owned.enter_context(spec.describe()) for spec in specs)
         problem = BatchNormProblem(self.mode, x, statistics)
         activation = None
         if self.activation is not None:
             activation = owned.enter_context(self.activation.describe())
-        enqueue = self._prepare(_Call(owned, handle, problem, activation))
-        launcher = _BatchNormLauncher(self, handle, enqueue)
+        bind = self._prepare(_Call(owned, handle, problem, activation))
+        launcher = CallLauncher(handle, bind, self.ports, self.workspace_size)
         with (
             Scratch(self.sizes, launcher.workspace_size) as scratch,
             compilation.under_policy(handle),
@@ -164,20 +166,8 @@ class BatchNorm(Operation):
         return WorkspaceNeed(self.workspace_size, self.workspace_size, self.workspace_size)
 
     @abstractmethod
-    def _prepare(self, call: _Call) -> _Enqueue:
-        """Return the function that makes the call on buffers by port."""
-
-
-class _BatchNormLauncher(Launcher):
-    def __init__(self, operation: BatchNorm, handle: Handle, enqueue: _Enqueue) -> None:
-        self.handles = (handle,)
-        self.workspace_size = operation.workspace_size
-        self._ports = tuple(operation.ports.items())
-        self._enqueue = enqueue
-
-    def bind(self, memory: Mapping[int, DeviceMemory]) -> Run:
-        ports, enqueue = {port: memory[uid] for port, uid in self._ports}, self._enqueue
-        return lambda workspace: enqueue(ports, workspace)
+    def _prepare(self, call: _Call) -> Callable[..., BoundCall]:
+        """Return the function that binds the call to its tensors' memory by port."""
 
 
 @dataclass(frozen=True)
@@ -208,33 +198,14 @@ class BatchNormTraining(BatchNorm):
             if f"next_{name}" in self.ports
         )
 
-    def _prepare(self, call: _Call) -> _Enqueue:
-        run = batchnorm.TrainingRunner(
+    def _prepare(self, call: _Call) -> Callable[..., BoundCall]:
+        return batchnorm.TrainingRunner(
             call.handle,
             call.problem,
             epsilon=self.epsilon,
             momentum=self.momentum,
             activation=call.activation,
-        )
-        keeps_running = "next_running_mean" in self.ports
-
-        def enqueue(on: Mapping[str, DeviceMemory], _: DeviceMemory) -> None:
-            running = None
-            if keeps_running:
-                running = RunningStatistics(
-                    on["prev_running_mean"],
-                    on["prev_running_variance"],
-                    on["next_running_mean"],
-                    on["next_running_variance"],
-                )
-            run(
-                *(on["x"], on["y"], on["scale"], on["bias"]),
-                running=running,
-                save_mean=on.get("mean", NO_MEMORY),
-                save_inverse_variance=on.get("inv_variance", NO_MEMORY),
-            )
-
-        return enqueue
+        ).bind
 
 
 @dataclass(frozen=True)
@@ -254,30 +225,28 @@ class BatchNormInference(BatchNorm):
         """The variance, where the graph has the inverse one."""
         return self.statistics.nbytes if "inv_variance" in self.ports else 0
 
-    def _prepare(self, call: _Call) -> _Enqueue:
-        inverse = "inv_variance" in self.ports
-        epsilon = 0.0 if inverse else self.epsilon
-        run = batchnorm.InferenceRunner(
-            call.handle, call.problem, epsilon=epsilon, activation=call.activation
-        )
-        if not inverse:
-
-            def enqueue(on: Mapping[str, DeviceMemory], _: DeviceMemory) -> None:
-                parameters = (on["scale"], on["bias"], on["mean"], on["variance"])
-                run(on["x"], on["y"], *parameters)
-
-            return enqueue
+    def _prepare(self, call: _Call) -> Callable[..., BoundCall]:
+        handle, problem = call.handle, call.problem
+        if "inv_variance" not in self.ports:
+            return batchnorm.inference(
+                handle, problem, epsilon=self.epsilon, activation=call.activation
+            ).bind
         power = (0.0, 1.0, -2.0)  # of alpha plus beta times x, the gamma-th power
-        invert = call.owned.enter_context(ActivationDescriptor(ActivationMode.POWER, *power))
-        handle, statistics = call.handle, call.problem.statistics
+        inverse_square = call.owned.enter_context(
+            ActivationDescriptor(ActivationMode.POWER, *power)
+        )
+        statistics = problem.statistics
+        invert = pointwise.activation_forward(
+            handle, inverse_square, (statistics, "inv_variance"), (statistics, WORKSPACE)
+        )
+        normalize = batchnorm.inference(
+            handle, problem, epsilon=0.0, activation=call.activation, variance=WORKSPACE
+        )
 
-        def enqueue_inverse(on: Mapping[str, DeviceMemory], workspace: DeviceMemory) -> None:
-            pointwise.activation_forward(
-                handle, invert, (statistics, on["inv_variance"]), (statistics, workspace)
-            )
-            run(on["x"], on["y"], on["scale"], on["bias"], on["mean"], workspace)
+        def bind(*, inv_variance: DeviceMemory, **others: DeviceMemory) -> BoundCall:
+            return in_sequence(invert.bind(inv_variance=inv_variance), normalize.bind(**others))
 
-        return enqueue_inverse
+        return bind
 
 
 @dataclass(frozen=True)
@@ -313,17 +282,7 @@ class BatchNormBackward(BatchNorm):
                 f"({self.hazard}); the kernel that MIOpen chose was checked"
             )
 
-    def _prepare(self, call: _Call) -> _Enqueue:
-        run = batchnorm.BackwardRunner(
+    def _prepare(self, call: _Call) -> Callable[..., BoundCall]:
+        return batchnorm.backward(
             call.handle, call.problem, epsilon=BACKWARD_EPSILON, activation=call.activation
-        )
-
-        def enqueue(on: Mapping[str, DeviceMemory], _: DeviceMemory) -> None:
-            run(
-                *(on["x"], on["dy"], on["dx"], on["scale"], on["dscale"], on["dbias"]),
-                saved_mean=on.get("mean", NO_MEMORY),
-                saved_inverse_variance=on.get("inv_variance", NO_MEMORY),
-                bias=on.get("bias", NO_MEMORY),
-            )
-
-        return enqueue
+        ).bind

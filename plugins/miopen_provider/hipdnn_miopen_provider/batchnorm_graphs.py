@@ -19,7 +19,7 @@ from hipdnn_miopen_provider.native.batchnorm import (
     INFERENCE_ACTIVATION,
     TRAINING_ACTIVATION,
 )
-from hipdnn_miopen_provider.tensors import TensorSpec, Unsupported, is_channels_last, specs
+from hipdnn_miopen_provider.tensors import TensorSpec, Unsupported, layout_name, specs
 from hipdnn_registry import DataType as GraphType
 from hipdnn_registry import PointwiseMode
 from hipdnn_registry.graph import BatchnormBackwardNode, BatchnormNode, PointwiseNode
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _IMAGES = frozenset({"x", "y", "dx", "dy"})
 _SCALARS = frozenset({"epsilon", "momentum"})
+_TYPES = "3.5.1 refuses every other combination of float, half and bfloat16"
 _FUSED = frozenset({ActivationMode.RELU, ActivationMode.CLIPPEDRELU, ActivationMode.CLAMP})
 
 
@@ -178,7 +179,7 @@ def _shapes(
         if tensor.data_type is not x.data_type:
             raise Unsupported(
                 f"node '{node.name}': tensor {tensor.label} has data type '{tensor.data_type}', "
-                f"but MIOpen takes that of x, '{x.data_type}'"
+                f"but MIOpen takes that of x, '{x.data_type}' ({_TYPES})"
             )
     x_spec = specs([x, *images])[0]
     parameters = [t for port, t in tensors.items() if port not in _IMAGES | _SCALARS]
@@ -186,13 +187,15 @@ def _shapes(
         if tensor.data_type is not GraphType.FLOAT:
             raise Unsupported(
                 f"node '{node.name}': tensor {tensor.label} has data type '{tensor.data_type}', "
-                "but MIOpen takes scale, bias and statistics in 'float'"
+                f"but MIOpen takes scale, bias and statistics in 'float' ({_TYPES})"
             )
     statistics = specs(parameters)[0]
     spatial = all(extent == 1 for extent in statistics.dims[2:])
-    if not spatial and (is_channels_last(x_spec) or is_channels_last(statistics)):
+    if not spatial and layout_name(statistics) != layout_name(x_spec):
+        first = parameters[0]
         raise Unsupported(
-            f"node '{node.name}': per-activation batchnorm is served for NCHW only: MIOpen derives "
-            "packed NCHW statistics"
+            f"node '{node.name}': tensor {first.label} has dims {list(first.dims or ())} and "
+            f"strides {list(first.strides or ())}, but MIOpen's per-activation kernels read scale, "
+            f"bias and statistics in the order of x's memory, {layout_name(x_spec)}"
         )
     return x_spec, statistics, BatchNormMode.Spatial if spatial else BatchNormMode.PerActivation

@@ -12,16 +12,24 @@ from typing import TYPE_CHECKING, ClassVar
 
 from hipdnn_miopen_provider.kernel_defects import refuse_addition, refuse_clamp
 from hipdnn_miopen_provider.native import (
+    NO_MEMORY,
     DataType,
     FusedProblem,
-    SolutionRunner,
     TensorArgument,
+    TensorOp,
     convolution,
     find2,
+    in_sequence,
     pointwise,
 )
-from hipdnn_miopen_provider.operation import Compilation, Launcher, Operation, Scratch, Solver
-from hipdnn_miopen_provider.pointwise import add
+from hipdnn_miopen_provider.operation import (
+    CallLauncher,
+    Compilation,
+    Launcher,
+    Operation,
+    Scratch,
+    Solver,
+)
 from hipdnn_miopen_provider.tensors import Unsupported, in_memory_order
 
 if TYPE_CHECKING:
@@ -29,13 +37,7 @@ if TYPE_CHECKING:
 
     from hipdnn_miopen_provider.activation import Activation
     from hipdnn_miopen_provider.convolution import Convolution, ConvolutionLauncher
-    from hipdnn_miopen_provider.native import (
-        ActivationDescriptor,
-        DeviceMemory,
-        FoundSolution,
-        Handle,
-        TensorDescriptor,
-    )
+    from hipdnn_miopen_provider.native import DeviceMemory, Handle
     from hipdnn_miopen_provider.operation import Run, WorkspaceNeed
     from hipdnn_miopen_provider.perf_db import BatchNormKey, ConvolutionKey
     from hipdnn_miopen_provider.tensors import TensorSpec
@@ -140,58 +142,40 @@ class FusedConvolution(Operation):
         compilation.solvers.append(
             Solver(f"fused solver {best.solver_id}", best.milliseconds, best.workspace_size)
         )
-        return _FusedLauncher(handle, best, uids)
-
-
-class _FusedLauncher(Launcher):
-    def __init__(
-        self, handle: Handle, solution: FoundSolution, uids: Mapping[TensorArgument, int]
-    ) -> None:
-        self.handles = (handle,)
-        self.workspace_size = solution.workspace_size
-        self._uids = tuple(uids.values())
-        self._run = SolutionRunner(handle, solution, list(uids))
-
-    def bind(self, memory: Mapping[int, DeviceMemory]) -> Run:
-        tensors, run = tuple(memory[uid] for uid in self._uids), self._run
-        return lambda workspace: run(*tensors, workspace=workspace)
+        needed = {argument: self.sizes[uid] for argument, uid in uids.items()}
+        return CallLauncher(
+            handle,
+            find2.run_solution(handle, best, needed).bind,
+            {argument.name: uid for argument, uid in uids.items()},
+            best.workspace_size,
+        )
 
 
 class _PartsLauncher(Launcher):
     """Convolution, then bias, then activation, in place on y."""
 
     def __init__(self, operation: FusedConvolution, compilation: Compilation) -> None:
-        owned = compilation.owned
+        own = compilation.owned.enter_context
         self._convolution: ConvolutionLauncher = operation.convolution.compile(compilation)
         self.workspace_size = self._convolution.workspace_size
-        self._handle = compilation.new_handle()
-        self.handles = (*self._convolution.handles, self._handle)
-        self._y_uid = operation.convolution.uids[2]
-        y = in_memory_order(operation.convolution.y)
-        self._y: TensorDescriptor = owned.enter_context(y.describe())
-        self._bias: tuple[int, TensorDescriptor] | None = None
-        self._activation: ActivationDescriptor | None = None
+        handle = compilation.new_handle()
+        self.handles = (*self._convolution.handles, handle)
+        y_uid = operation.convolution.uids[2]
+        y = own(in_memory_order(operation.convolution.y).describe()), "y"
+        self._behind: list[CallLauncher] = []
         if operation.bias is not None:
             uid, spec = operation.bias
-            self._bias = uid, owned.enter_context(in_memory_order(spec).describe())
+            bias = own(in_memory_order(spec).describe()), "bias"
+            add = pointwise.op_tensor(handle, TensorOp.Add, y, bias, y)
+            self._behind.append(CallLauncher(handle, add.bind, {"y": y_uid, "bias": uid}))
         if operation.activation is not None:
-            self._activation = owned.enter_context(operation.activation.describe())
+            descriptor = own(operation.activation.describe())
+            activate = pointwise.activation_forward(handle, descriptor, y, y)
+            self._behind.append(CallLauncher(handle, activate.bind, {"y": y_uid}))
         with Scratch(operation.sizes) as scratch:  # compiles the kernels
-            self._finish(scratch.memory)
+            for launcher in self._behind:
+                launcher.bind(scratch.memory)(NO_MEMORY)
 
     def bind(self, memory: Mapping[int, DeviceMemory]) -> Run:
-        convolve = self._convolution.bind(memory)
-
-        def run(workspace: DeviceMemory) -> None:
-            convolve(workspace)
-            self._finish(memory)
-
-        return run
-
-    def _finish(self, memory: Mapping[int, DeviceMemory]) -> None:
-        y = (self._y, memory[self._y_uid])
-        if self._bias is not None:
-            uid, descriptor = self._bias
-            add(self._handle, y, (descriptor, memory[uid]), y[1])
-        if self._activation is not None:
-            pointwise.activation_forward(self._handle, self._activation, y, y)
+        parts = [self._convolution, *self._behind]
+        return in_sequence(*(part.bind(memory) for part in parts))

@@ -182,6 +182,33 @@ class Launcher(ABC):
         """Return the function that runs it on these tensors, by uid."""
 
 
+class CallLauncher(Launcher):
+    """One call of MIOpen, or several as one, that takes its tensors by name.
+
+    Args:
+        handle: The handle that it was prepared on.
+        bind: Takes the tensors' memory by keyword, and returns the call on them.
+        uids: Uid of each tensor by its name in the call.
+        workspace_size: Bytes of workspace that it needs.
+    """
+
+    def __init__(
+        self,
+        handle: Handle,
+        bind: Callable[..., Run],
+        uids: Mapping[str, int],
+        workspace_size: int = 0,
+    ) -> None:
+        self.handles = (handle,)
+        self.workspace_size = workspace_size
+        self._bind = bind
+        self._uids = tuple(uids.items())
+
+    def bind(self, memory: Mapping[int, DeviceMemory]) -> Run:
+        """Return the call on these tensors."""
+        return self._bind(**{name: memory[uid] for name, uid in self._uids})
+
+
 class Operation(ABC):
     """A graph that MIOpen can run.
 

@@ -6,14 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from hipdnn_miopen_provider.native import NO_MEMORY, TensorOp, pointwise
-from hipdnn_miopen_provider.operation import Compilation, Launcher, Operation, Scratch
+from hipdnn_miopen_provider.operation import (
+    CallLauncher,
+    Compilation,
+    Launcher,
+    Operation,
+    Scratch,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hipdnn_miopen_provider.activation import Activation
-    from hipdnn_miopen_provider.native import DeviceMemory, Handle, TensorDescriptor
-    from hipdnn_miopen_provider.operation import Run
+    from hipdnn_miopen_provider.native import Handle, PreparedCall
     from hipdnn_miopen_provider.tensors import TensorSpec
 
 
@@ -37,11 +42,8 @@ class ActivationForward(Operation):
         tensor = owned.enter_context(self.x.describe())
         descriptor = owned.enter_context(self.activation.describe())
 
-        def run(memory: Mapping[int, DeviceMemory]) -> None:
-            x, y = (memory[uid] for uid in self.uids)
-            pointwise.activation_forward(handle, descriptor, (tensor, x), (tensor, y))
-
-        return _compiled(self, handle, run)
+        call = pointwise.activation_forward(handle, descriptor, (tensor, "x"), (tensor, "y"))
+        return _compiled(self, handle, call, dict(zip("xy", self.uids, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -67,44 +69,14 @@ class Addition(Operation):
         owned, handle = compilation.owned, compilation.new_handle()
         a, b = (owned.enter_context(spec.describe()) for spec in (self.a, self.b))
 
-        def run(memory: Mapping[int, DeviceMemory]) -> None:
-            first, second, y = (memory[uid] for uid in self.uids)
-            add(handle, (a, first), (b, second), y)
-
-        return _compiled(self, handle, run)
+        call = pointwise.op_tensor(handle, TensorOp.Add, (a, "a"), (b, "b"), (a, "y"))
+        return _compiled(self, handle, call, dict(zip("aby", self.uids, strict=True)))
 
 
-def add(
-    handle: Handle,
-    a: tuple[TensorDescriptor, DeviceMemory],
-    b: tuple[TensorDescriptor, DeviceMemory],
-    y: DeviceMemory,
-) -> None:
-    """Enqueue y = a + b; y has a's descriptor, and may be a."""
-    pointwise.op_tensor(handle, TensorOp.Add, a, b, (a[0], y))
-
-
-class _PointwiseLauncher(Launcher):
-    def __init__(self, handle: Handle, run: _OnMemory) -> None:
-        self.handles = (handle,)
-        self._run = run
-
-    def bind(self, memory: Mapping[int, DeviceMemory]) -> Run:
-        run = self._run
-
-        def enqueue(_: DeviceMemory = NO_MEMORY) -> None:
-            run(memory)
-
-        return enqueue
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    _OnMemory = Callable[[Mapping[int, DeviceMemory]], None]
-
-
-def _compiled(operation: Operation, handle: Handle, run: _OnMemory) -> Launcher:
+def _compiled(
+    operation: Operation, handle: Handle, call: PreparedCall, uids: Mapping[str, int]
+) -> Launcher:
+    launcher = CallLauncher(handle, call.bind, uids)
     with Scratch(operation.sizes) as scratch:
-        run(scratch.memory)
-    return _PointwiseLauncher(handle, run)
+        launcher.bind(scratch.memory)(NO_MEMORY)
+    return launcher

@@ -15,7 +15,7 @@ from hipdnn_miopen_provider.native import (
     pointwise,
 )
 from hipdnn_miopen_provider.native.availability import unavailable_reason
-from hipdnn_miopen_provider.native.batchnorm import BatchNormProblem, RunningStatistics
+from hipdnn_miopen_provider.native.batchnorm import BatchNormProblem
 from hipdnn_miopen_provider.native.convolution import (
     ConvolutionBuffers,
     ConvolutionProblem,
@@ -50,7 +50,7 @@ from hipdnn_miopen_provider.native.errors import (
     NativeError,
     NativeUnavailableError,
 )
-from hipdnn_miopen_provider.native.find2 import FoundSolution, FusedProblem, SolutionRunner
+from hipdnn_miopen_provider.native.find2 import FoundSolution, FusedProblem
 from hipdnn_miopen_provider.native.fusion import FusionPlan
 from hipdnn_miopen_provider.native.handle import Handle, supports_tuning_policy
 from hipdnn_miopen_provider.native.hip import BorrowedStream, Device, Event, Stream
@@ -64,15 +64,23 @@ from hipdnn_miopen_provider.native.memory import (
     copy_to_host,
     fill,
 )
+from hipdnn_miopen_provider.native.prepared import (
+    WORKSPACE,
+    BoundCall,
+    PreparedCall,
+    in_sequence,
+)
 
 __all__ = [
     "NO_MEMORY",
+    "WORKSPACE",
     "ActivationDescriptor",
     "ActivationMode",
     "BatchNormMode",
     "BatchNormProblem",
     "BorrowedMemory",
     "BorrowedStream",
+    "BoundCall",
     "ClosedError",
     "ConvolutionAlgorithm",
     "ConvolutionAttribute",
@@ -98,9 +106,8 @@ __all__ = [
     "MissingSymbolError",
     "NativeError",
     "NativeUnavailableError",
-    "RunningStatistics",
+    "PreparedCall",
     "Solution",
-    "SolutionRunner",
     "Status",
     "Stream",
     "TensorArgument",
@@ -116,6 +123,7 @@ __all__ = [
     "find2",
     "fusion",
     "hip",
+    "in_sequence",
     "library",
     "pointwise",
     "supports_tuning_policy",

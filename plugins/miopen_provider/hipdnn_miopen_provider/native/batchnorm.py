@@ -1,4 +1,8 @@
-"""Batch normalization. The same call tunes (on a handle's first call of a problem) and computes."""
+"""Batch normalization. The same call tunes (on a handle's first call of a problem) and computes.
+
+Tensors are named as hipDNN's ports are. What is prepared here may be called any number of times, as
+long as the handle and the descriptors are open.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hipdnn_miopen_provider.native import library
-from hipdnn_miopen_provider.native.library import SLOT
-from hipdnn_miopen_provider.native.memory import NO_MEMORY, copy_on_device
+from hipdnn_miopen_provider.native.memory import NO_MEMORY, check_size, copy_on_device
+from hipdnn_miopen_provider.native.prepared import PreparedCall, Slot
 
 if TYPE_CHECKING:
     from hipdnn_miopen_provider.native.descriptors import ActivationDescriptor, TensorDescriptor
     from hipdnn_miopen_provider.native.enums import BatchNormMode
     from hipdnn_miopen_provider.native.handle import Handle
-    from hipdnn_miopen_provider.native.library import PreparedCall
     from hipdnn_miopen_provider.native.memory import DeviceMemory
+    from hipdnn_miopen_provider.native.prepared import BoundCall
 
 TRAINING_V3 = "miopenBatchNormalizationForwardTraining_V3"
 TRAINING_ACTIVATION = "miopenBatchNormForwardTrainingActivation"
@@ -47,55 +51,22 @@ class BatchNormProblem:
                 f"got {actual}"
             )
 
-    def check(self, **tensors: DeviceMemory) -> None:
-        """Raises ValueError if a tensor's memory is too small."""
-        _check(self.x.nbytes, tensors)
+    def images(self, *names: str) -> list[Any]:
+        """Descriptor and slot of each tensor of x's dims."""
+        return [part for name in names for part in (self.x.raw, Slot(name, self.x.nbytes))]
 
-    def check_statistics(self, **statistics: DeviceMemory) -> None:
-        """Raises ValueError if the memory of scale, bias or statistics is too small."""
-        _check(self.statistics.nbytes, statistics)
-
-    def check_optional(self, **statistics: DeviceMemory) -> None:
-        """The same for statistics that may be left out."""
-        _check(self.statistics.nbytes, {k: m for k, m in statistics.items() if m is not NO_MEMORY})
-
-
-def _check(needed: int, memories: dict[str, DeviceMemory]) -> None:
-    for name, memory in memories.items():
-        if memory.nbytes < needed:
-            raise ValueError(f"{name} needs {needed} bytes of device memory, got {memory.nbytes}")
-
-
-@dataclass(frozen=True)
-class RunningStatistics:
-    """Running mean and variance: the old ones, and where the new ones go (may be the same memory).
-
-    next = (1 - momentum) * previous + momentum * batch.
-    """
-
-    previous_mean: DeviceMemory
-    previous_variance: DeviceMemory
-    next_mean: DeviceMemory
-    next_variance: DeviceMemory
-
-    @property
-    def smallest(self) -> int:
-        """Bytes of the smallest of the four."""
-        return min(
-            self.previous_mean.nbytes,
-            self.previous_variance.nbytes,
-            self.next_mean.nbytes,
-            self.next_variance.nbytes,
-        )
-
-
-# The runners' sizes are compared first and named after: a call costs a few microseconds at most.
+    def parameters(self, *names: str, optional: bool = False) -> list[Slot]:
+        """The slots of tensors of the statistics' dims, which share their descriptors."""
+        return [Slot(name, self.statistics.nbytes, optional) for name in names]
 
 
 class TrainingRunner:
     """Normalizes batches by their own statistics, optionally followed by an activation.
 
-    The handle and the descriptors have to stay open. Not for several threads at once.
+    Its tensors are x, y, scale and bias; mean and inv_variance, of the batch, which may be left
+    out; and, all or none, the running statistics prev_running_mean, prev_running_variance,
+    next_running_mean and next_running_variance, of which previous and next may be the same memory:
+    next = (1 - momentum) * previous + momentum * batch.
 
     Args:
         handle: Its first call of a problem tunes, under its policy then.
@@ -118,196 +89,123 @@ class TrainingRunner:
         activation: ActivationDescriptor | None = None,
     ) -> None:
         self._handle, self._problem = handle, problem
-        miopen = library.load()
-        head = _forward(handle, problem)
-        one, four = [problem.statistics.raw], [problem.statistics.raw] * 4
-        after = [epsilon, SLOT, SLOT]  # saved mean and inverse variance
-        running = [SLOT, SLOT, momentum, SLOT, SLOT, *after]
-        self._with_separate_running: PreparedCall | None = None
+        statistics = problem.statistics.raw
+        head = [handle.raw, problem.mode, _ONE, _ZERO, *problem.images("x", "y")]
+        parameters = problem.parameters("scale", "bias")
+        following = problem.parameters(*_NEXT, optional=True)
+        saved = [epsilon, *problem.parameters("mean", "inv_variance", optional=True)]
+        self._separate: PreparedCall | None = None
         if activation is not None:
-            self._call = miopen.prepare(TRAINING_ACTIVATION, *head, *four, *running, activation.raw)
+            self._in_place = PreparedCall(
+                TRAINING_ACTIVATION,
+                *(*head, *[statistics] * 4, *parameters),
+                *(momentum, *following, *saved, activation.raw),
+            )
             return
-        self._call = miopen.prepare(
-            "miopenBatchNormalizationForwardTraining", *head, *one, *running
+        self._in_place = PreparedCall(
+            "miopenBatchNormalizationForwardTraining",
+            *(*head, statistics, *parameters, momentum, *following, *saved),
         )
-        if miopen.exports(TRAINING_V3):
-            separate = [SLOT, SLOT, momentum, *[SLOT] * 4, *after]
-            self._with_separate_running = miopen.prepare(TRAINING_V3, *head, *four, *separate)
+        if library.load().exports(TRAINING_V3):
+            running = problem.parameters(*_PREVIOUS, *_NEXT)
+            self._separate = PreparedCall(
+                TRAINING_V3, *head, *[statistics] * 4, *parameters, momentum, *running, *saved
+            )
 
-    def __call__(
-        self,
-        x: DeviceMemory,
-        y: DeviceMemory,
-        scale: DeviceMemory,
-        bias: DeviceMemory,
-        *,
-        running: RunningStatistics | None = None,
-        save_mean: DeviceMemory = NO_MEMORY,
-        save_inverse_variance: DeviceMemory = NO_MEMORY,
-    ) -> None:
-        """Enqueues the call on the handle's stream.
+    def bind(self, **memory: DeviceMemory) -> BoundCall:
+        """Returns the call on these tensors, by name.
 
         Separate memory for the next running statistics needs the V3 call; without it the previous
         ones are copied over on the stream first, and updated in place: the result is the same.
 
         Raises:
-            MiopenError: MIOpen refused or failed.
-            ValueError: Some memory is too small.
+            TypeError: It has no tensor of a name.
+            ValueError: Some memory is too small, or left out.
         """
-        problem = self._problem
-        size, per_channel = problem.x.nbytes, problem.statistics.nbytes
-        if min(x.nbytes, y.nbytes) < size:
-            problem.check(x=x, y=y)
-        if min(scale.nbytes, bias.nbytes) < per_channel:
-            problem.check_statistics(scale=scale, bias=bias)
-        if min(save_mean.nbytes, save_inverse_variance.nbytes) < per_channel:
-            problem.check_optional(save_mean=save_mean, save_inverse_variance=save_inverse_variance)
-        inputs = (x.address, y.address, scale.address, bias.address)
-        saved = (save_mean.address, save_inverse_variance.address)
-        if running is None:
-            self._call(*inputs, 0, 0, *saved)
-            return
-        if running.smallest < per_channel:
-            problem.check_statistics(
-                previous_running_mean=running.previous_mean,
-                previous_running_variance=running.previous_variance,
-                next_running_mean=running.next_mean,
-                next_running_variance=running.next_variance,
-            )
-        following = (running.next_mean.address, running.next_variance.address)
-        previous = (running.previous_mean.address, running.previous_variance.address)
-        if previous == following:
-            self._call(*inputs, *following, *saved)
-        elif self._with_separate_running is not None:
-            self._with_separate_running(*inputs, *previous, *following, *saved)
-        else:
-            stream = self._handle.stream
-            copy_on_device(running.next_mean, running.previous_mean, per_channel, stream)
-            copy_on_device(running.next_variance, running.previous_variance, per_channel, stream)
-            self._call(*inputs, *following, *saved)
+        previous = [memory.pop(name, NO_MEMORY) for name in _PREVIOUS]
+        following = [memory.get(name, NO_MEMORY) for name in _NEXT]
+        if [m.address for m in previous] == [m.address for m in following]:
+            return self._in_place.bind(**memory)
+        running = dict(zip((*_PREVIOUS, *_NEXT), (*previous, *following), strict=True))
+        if self._separate is not None:
+            return self._separate.bind(**memory | running)
+        nbytes, handle = self._problem.statistics.nbytes, self._handle
+        for name, given in running.items():
+            check_size(name, given, nbytes)
+        update = self._in_place.bind(**memory)
+
+        def copy_and_update(_: DeviceMemory = NO_MEMORY, /) -> None:
+            for target, source in zip(following, previous, strict=True):
+                copy_on_device(target, source, nbytes, handle.stream)
+            update()
+
+        return copy_and_update
 
 
-class InferenceRunner:
-    """Normalizes by given statistics, optionally followed by an activation. Nothing to tune.
+def inference(
+    handle: Handle,
+    problem: BatchNormProblem,
+    *,
+    epsilon: float,
+    activation: ActivationDescriptor | None = None,
+    variance: str = "variance",
+) -> PreparedCall:
+    """Prepares the normalization by given statistics; there is nothing to tune.
 
-    As ``TrainingRunner`` in all else.
+    Its tensors are x, y, scale, bias, mean and variance.
+
+    Args:
+        handle: The handle to run on.
+        problem: What to compute.
+        epsilon: Added to the variance.
+        activation: Fused into the same call.
+        variance: Name of that tensor; ``WORKSPACE`` if it is there.
+
+    Raises:
+        MissingSymbolError: ``activation`` was given and this libMIOpen can't fuse it.
     """
-
-    def __init__(
-        self,
-        handle: Handle,
-        problem: BatchNormProblem,
-        *,
-        epsilon: float,
-        activation: ActivationDescriptor | None = None,
-    ) -> None:
-        self._problem = problem
-        miopen = library.load()
-        head = _forward(handle, problem)
-        tail = [SLOT, SLOT, SLOT, SLOT, epsilon]
-        statistics = problem.statistics.raw
-        if activation is None:
-            name = "miopenBatchNormalizationForwardInference"
-            self._call = miopen.prepare(name, *head, statistics, *tail)
-        else:
-            four = [statistics] * 4
-            self._call = miopen.prepare(INFERENCE_ACTIVATION, *head, *four, *tail, activation.raw)
-
-    def __call__(
-        self,
-        x: DeviceMemory,
-        y: DeviceMemory,
-        scale: DeviceMemory,
-        bias: DeviceMemory,
-        mean: DeviceMemory,
-        variance: DeviceMemory,
-    ) -> None:
-        """Enqueues the call on the handle's stream.
-
-        Raises:
-            MiopenError: MIOpen refused or failed.
-            ValueError: Some memory is too small.
-        """
-        problem = self._problem
-        if min(x.nbytes, y.nbytes) < problem.x.nbytes:
-            problem.check(x=x, y=y)
-        smallest = min(scale.nbytes, bias.nbytes, mean.nbytes, variance.nbytes)
-        if smallest < problem.statistics.nbytes:
-            problem.check_statistics(scale=scale, bias=bias, mean=mean, variance=variance)
-        self._call(
-            *(x.address, y.address, scale.address, bias.address),
-            *(mean.address, variance.address),
-        )
+    statistics = problem.statistics.raw
+    head = [handle.raw, problem.mode, _ONE, _ZERO, *problem.images("x", "y")]
+    tail = [*problem.parameters("scale", "bias", "mean", variance), epsilon]
+    if activation is None:
+        return PreparedCall("miopenBatchNormalizationForwardInference", *head, statistics, *tail)
+    return PreparedCall(INFERENCE_ACTIVATION, *head, *[statistics] * 4, *tail, activation.raw)
 
 
-class BackwardRunner:
-    """Gradients of a batch normalization, or of one followed by an activation.
+def backward(
+    handle: Handle,
+    problem: BatchNormProblem,
+    *,
+    epsilon: float,
+    activation: ActivationDescriptor | None = None,
+) -> PreparedCall:
+    """Prepares the gradients of a batch normalization, or of one followed by an activation.
 
-    As ``TrainingRunner`` in all else.
+    Its tensors are x, dy, dx, scale, dscale and dbias; bias, if there is an activation; and mean
+    and inv_variance, of the batch. Without these two MIOpen computes them again from x.
+
+    Args:
+        handle: Its first call of a problem tunes, under its policy then.
+        problem: What to compute.
+        epsilon: Added to the variance where it is computed again.
+        activation: What the normalization is followed by.
+
+    Raises:
+        MissingSymbolError: ``activation`` was given and this libMIOpen can't fuse it.
     """
-
-    def __init__(
-        self,
-        handle: Handle,
-        problem: BatchNormProblem,
-        *,
-        epsilon: float,
-        activation: ActivationDescriptor | None = None,
-    ) -> None:
-        self._problem = problem
-        self._fused = activation is not None
-        miopen = library.load()
-        tensor, statistics = problem.x.raw, problem.statistics.raw
-        head: list[Any] = [handle.raw, problem.mode, *[_ONE, _ZERO] * 2]
-        head += [tensor, SLOT, tensor, SLOT, tensor, SLOT]
-        tail = [SLOT, SLOT, epsilon, SLOT, SLOT]
-        if activation is None:
-            name = "miopenBatchNormalizationBackward"
-            self._call = miopen.prepare(name, *head, statistics, SLOT, *tail)
-        else:
-            four = [statistics] * 4
-            self._call = miopen.prepare(
-                BACKWARD_ACTIVATION, *head, *four, SLOT, SLOT, *tail, activation.raw
-            )
-
-    def __call__(
-        self,
-        x: DeviceMemory,
-        dy: DeviceMemory,
-        dx: DeviceMemory,
-        scale: DeviceMemory,
-        dscale: DeviceMemory,
-        dbias: DeviceMemory,
-        *,
-        saved_mean: DeviceMemory = NO_MEMORY,
-        saved_inverse_variance: DeviceMemory = NO_MEMORY,
-        bias: DeviceMemory = NO_MEMORY,
-    ) -> None:
-        """Enqueues the call on the handle's stream.
-
-        Without saved statistics MIOpen computes them again from x. ``bias`` is for the activation.
-
-        Raises:
-            MiopenError: MIOpen refused or failed.
-            ValueError: Some memory is too small.
-        """
-        problem = self._problem
-        problem.check(x=x, dy=dy, dx=dx)
-        problem.check_statistics(scale=scale, dscale=dscale, dbias=dbias)
-        problem.check_optional(saved_mean=saved_mean, saved_inverse_variance=saved_inverse_variance)
-        parameters = [scale.address]
-        if self._fused:
-            problem.check_statistics(bias=bias)
-            parameters.append(bias.address)
-        self._call(
-            *(x.address, dy.address, dx.address, *parameters, dscale.address, dbias.address),
-            *(saved_mean.address, saved_inverse_variance.address),
-        )
+    statistics = problem.statistics.raw
+    head = [handle.raw, problem.mode, *[_ONE, _ZERO] * 2, *problem.images("x", "dy", "dx")]
+    gradients = problem.parameters("dscale", "dbias")
+    tail = [*gradients, epsilon, *problem.parameters("mean", "inv_variance", optional=True)]
+    if activation is None:
+        scale = problem.parameters("scale")
+        return PreparedCall("miopenBatchNormalizationBackward", *head, statistics, *scale, *tail)
+    return PreparedCall(
+        BACKWARD_ACTIVATION,
+        *(*head, *[statistics] * 4, *problem.parameters("scale", "bias"), *tail, activation.raw),
+    )
 
 
 _ONE, _ZERO = byref(c_float(1.0)), byref(c_float(0.0))
-
-
-def _forward(handle: Handle, problem: BatchNormProblem) -> list[Any]:
-    tensor = problem.x.raw
-    return [handle.raw, problem.mode, _ONE, _ZERO, tensor, SLOT, tensor, SLOT]
+_PREVIOUS = ("prev_running_mean", "prev_running_variance")
+_NEXT = ("next_running_mean", "next_running_variance")

@@ -13,22 +13,20 @@ from __future__ import annotations
 from ctypes import byref, c_bool, c_float, c_int, c_size_t
 from dataclasses import dataclass
 from enum import Enum
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from hipdnn_miopen_provider.native import library
 from hipdnn_miopen_provider.native.enums import ConvolutionAlgorithm
 from hipdnn_miopen_provider.native.errors import MiopenError
-from hipdnn_miopen_provider.native.library import SLOT
-from hipdnn_miopen_provider.native.memory import NO_MEMORY
+from hipdnn_miopen_provider.native.memory import NO_MEMORY, check_size
+from hipdnn_miopen_provider.native.prepared import WORKSPACE, WORKSPACE_SIZE, PreparedCall, Slot
 from hipdnn_miopen_provider.native.prototypes import ConvAlgoPerfT, ConvSolutionT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from hipdnn_miopen_provider.native.descriptors import ConvolutionDescriptor, TensorDescriptor
     from hipdnn_miopen_provider.native.handle import Handle
     from hipdnn_miopen_provider.native.memory import DeviceMemory
+    from hipdnn_miopen_provider.native.prepared import BoundCall
 
 
 class Direction(Enum):
@@ -81,9 +79,7 @@ class ConvolutionProblem:
     def check_sizes(self, buffers: ConvolutionBuffers) -> None:
         """Raises ValueError if a buffer is smaller than its tensor."""
         for name in "xwy":
-            needed, available = getattr(self, name).nbytes, getattr(buffers, name).nbytes
-            if available < needed:
-                raise ValueError(f"{name} needs {needed} bytes of device memory, got {available}")
+            check_size(name, getattr(buffers, name), getattr(self, name).nbytes)
 
     def tensors(self, order: str) -> list[TensorDescriptor]:
         """The descriptors in an order such as ``"wxy"``."""
@@ -232,48 +228,28 @@ class ConvolutionRunner:
         self, handle: Handle, problem: ConvolutionProblem, algorithm: ConvolutionAlgorithm
     ) -> None:
         direction = problem.direction
-        first, second, result = (tensor.raw for tensor in problem.tensors(direction.run_order))
-        self._order = attrgetter(*direction.run_order)
-        self._needed = tuple(tensor.nbytes for tensor in problem.tensors(direction.run_order))
-        self._problem = problem
-        self._call = library.load().prepare(
+        first, second, result = (
+            (tensor.raw, Slot(name, tensor.nbytes))
+            for name, tensor in zip(
+                direction.run_order, problem.tensors(direction.run_order), strict=True
+            )
+        )
+        self._call = PreparedCall(
             f"miopenConvolution{direction.stem}",
-            *(handle.raw, byref(c_float(1.0)), first, SLOT, second, SLOT),
-            *(problem.convolution.raw, algorithm, byref(c_float(0.0)), result, SLOT, SLOT, SLOT),
+            *(handle.raw, byref(c_float(1.0)), *first, *second),
+            *(problem.convolution.raw, algorithm, byref(c_float(0.0)), *result),
+            *(Slot(WORKSPACE, 0), WORKSPACE_SIZE),  # MIOpen itself checks what it needs
         )
 
-    def __call__(self, buffers: ConvolutionBuffers, workspace: DeviceMemory = NO_MEMORY) -> None:
-        """Enqueues the convolution on the handle's stream.
+    def bind(self, buffers: ConvolutionBuffers) -> BoundCall:
+        """Returns the convolution of these buffers in a workspace that is given at each call.
 
-        Raises:
-            MiopenError: There was no such Find on this handle.
-            ValueError: A buffer is smaller than its tensor.
-        """
-        self.bind(buffers)(workspace)
-
-    def bind(self, buffers: ConvolutionBuffers) -> Callable[[DeviceMemory], None]:
-        """Checks the buffers once; what it returns runs on them in a given workspace.
+        The call raises MiopenError if there was no such Find on this handle.
 
         Raises:
             ValueError: A buffer is smaller than its tensor.
         """
-        a, b, c = self._order(buffers)
-        needed = self._needed
-        if a.nbytes < needed[0] or b.nbytes < needed[1] or c.nbytes < needed[2]:
-            self._problem.check_sizes(buffers)  # raises, and names the tensor
-        addresses = a.address, b.address, c.address
-        # loops come back with the same workspace
-        known: tuple[int, int, Callable[[], None]] | None = None
-
-        def run(workspace: DeviceMemory) -> None:
-            nonlocal known
-            address, nbytes = workspace.address, workspace.nbytes
-            if known is None or known[0] != address or known[1] != nbytes:
-                call = self._call.with_values(*addresses, address, nbytes)
-                known = address, nbytes, call
-            known[2]()
-
-        return run
+        return self._call.bind(x=buffers.x, w=buffers.w, y=buffers.y)
 
 
 def run_immediate(

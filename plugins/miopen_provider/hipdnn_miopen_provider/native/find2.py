@@ -8,14 +8,21 @@ miopenConvolutionBiasActivationForward finds no solver in a build without compos
 from __future__ import annotations
 
 from contextlib import ExitStack
-from ctypes import byref, c_float, c_size_t, c_uint64
+from ctypes import Array, byref, c_float, c_size_t, c_uint64
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hipdnn_miopen_provider.native import library
 from hipdnn_miopen_provider.native.enums import ProblemDirection, TensorArgument
-from hipdnn_miopen_provider.native.library import SLOT
 from hipdnn_miopen_provider.native.memory import NO_MEMORY
 from hipdnn_miopen_provider.native.owned import Owned
+from hipdnn_miopen_provider.native.prepared import (
+    WORKSPACE,
+    WORKSPACE_SIZE,
+    Later,
+    PreparedCall,
+    Slot,
+)
 from hipdnn_miopen_provider.native.prototypes import (
     FindOptionsT,
     ProblemT,
@@ -24,7 +31,7 @@ from hipdnn_miopen_provider.native.prototypes import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from hipdnn_miopen_provider.native.convolution import ConvolutionProblem
     from hipdnn_miopen_provider.native.descriptors import ActivationDescriptor, TensorDescriptor
@@ -80,7 +87,7 @@ class FusedProblem(Owned[ProblemT]):
 
 
 class FoundSolution(Owned[SolutionT]):
-    """A solver with its tuned parameters, compiled; see ``SolutionRunner``."""
+    """A solver with its tuned parameters, compiled; see ``run_solution``."""
 
     def __init__(self, raw: SolutionT) -> None:
         super().__init__(raw, _destroy_solution)
@@ -107,39 +114,46 @@ class FoundSolution(Owned[SolutionT]):
         return number.value
 
 
-class SolutionRunner:
-    """Runs a found solution on the handle it was found on, any number of times.
+def run_solution(
+    handle: Handle, solution: FoundSolution, tensors: Mapping[TensorArgument, int]
+) -> PreparedCall:
+    """Prepares the run of a solution in a workspace of the size that it needs.
 
-    The handle and the solution have to stay open. Not for several threads at once.
+    The handle and the solution have to stay open.
 
     Args:
         handle: The handle that the solution was found on.
         solution: What to run.
-        arguments: The tensors that are given at each call, in this order.
+        tensors: The bytes that each of the problem's tensors needs. Their memory is bound by the
+            arguments' names, such as ``ConvolutionX``.
     """
+    slots = {argument: Slot(argument.name, needed) for argument, needed in tensors.items()}
+    return PreparedCall(
+        "miopenRunSolution",
+        *(handle.raw, solution.raw, len(slots), _TensorArguments(slots)),
+        *(Slot(WORKSPACE, solution.workspace_size), WORKSPACE_SIZE),
+    )
 
-    def __init__(
-        self, handle: Handle, solution: FoundSolution, arguments: Sequence[TensorArgument]
-    ) -> None:
-        self._tensors = (TensorArgumentT * len(arguments))(
-            *(TensorArgumentT(argument, None, None) for argument in arguments)
+
+@dataclass(frozen=True)
+class _TensorArguments(Later):
+    """Stands for the array of a solution's tensors."""
+
+    slots: Mapping[TensorArgument, Slot]
+
+    @property
+    def names(self) -> list[str]:
+        """The tensors'."""
+        return [slot.name for slot in self.slots.values()]
+
+    def argument(self, memory: Mapping[str, DeviceMemory]) -> Array[TensorArgumentT]:
+        """The array with the addresses of this memory."""
+        return (TensorArgumentT * len(self.slots))(
+            *(
+                TensorArgumentT(argument, None, slot.argument(memory))
+                for argument, slot in self.slots.items()
+            )
         )
-        # an item of the array refers to it, so that setting its buffer sets the array's
-        self._items = list(self._tensors)
-        self._call = library.load().prepare(
-            "miopenRunSolution",
-            *(handle.raw, solution.raw, len(arguments), self._tensors, SLOT, SLOT),
-        )
-
-    def __call__(self, *tensors: DeviceMemory, workspace: DeviceMemory = NO_MEMORY) -> None:
-        """Enqueues the solution on the handle's stream.
-
-        Raises:
-            MiopenError: A tensor is missing, or the workspace is too small.
-        """
-        for item, memory in zip(self._items, tensors, strict=True):
-            item.buffer = memory.address
-        self._call(workspace.address, workspace.nbytes)
 
 
 def find_solutions(

@@ -28,14 +28,10 @@ from hipdnn_miopen_provider.native.errors import (
 from hipdnn_miopen_provider.native.prototypes import OPTIONAL, PROTOTYPES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator
 
 LIBRARY_VARIABLE = "HIPDNN_MIOPEN_LIBRARY"
 _SONAMES = ("libMIOpen.so.1", "libMIOpen.so")
-
-
-SLOT = object()
-"""Stands for an address or a size that is given when a prepared call is made."""
 
 
 @dataclass(frozen=True)
@@ -156,10 +152,6 @@ class MiopenLibrary:
             self._unchecked[name] = function
         return function
 
-    def prepare(self, name: str, *arguments: Any) -> PreparedCall:
-        """Prepares a call; arguments that are ``SLOT`` are given when it is made."""
-        return PreparedCall(self, name, arguments)
-
     def fail(self, name: str, status: int) -> NoReturn:
         """Raises MiopenError with MIOpen's own name and text of a status."""
         raise MiopenError(name, status, *self.describe(status))
@@ -180,52 +172,6 @@ class MiopenLibrary:
         """Raises MissingSymbolError unless the library has a call."""
         if not self.exports(name):
             raise self._missing(name)
-
-
-class PreparedCall:
-    """A call that is made many times: its arguments are checked and converted once.
-
-    Not for several threads at once: the values of one call are kept until the next. Whoever
-    prepares it keeps the handle and the descriptors among its arguments open.
-    """
-
-    def __init__(self, library: MiopenLibrary, name: str, arguments: Sequence[Any]) -> None:
-        types = PROTOTYPES[name]
-        self._library, self._name = library, name
-        self._function = library.function(name, checked=False)
-        self._kept = arguments  # what was converted may refer to it
-        self._converted = [
-            kind() if argument is SLOT else kind.from_param(argument)
-            for kind, argument in zip(types, arguments, strict=True)
-        ]
-        self._slots = [at for at, argument in enumerate(arguments) if argument is SLOT]
-
-    def __call__(self, *values: int) -> None:
-        """Makes the call, with ``values`` for the slots in their order.
-
-        Raises:
-            MiopenError: It returned a status other than success.
-        """
-        converted = self._converted
-        for at, value in zip(self._slots, values, strict=True):
-            converted[at].value = value
-        status = self._function(*converted)
-        if status:
-            self._library.fail(self._name, status)
-
-    def with_values(self, *values: int) -> Callable[[], None]:
-        """Returns the call with the values of its slots in place, for loops that repeat them."""
-        arguments = list(self._converted)
-        for at, value in zip(self._slots, values, strict=True):
-            arguments[at] = type(arguments[at])(value)
-        function, library, name, kept = self._function, self._library, self._name, self._kept
-
-        def call(_: object = kept) -> None:  # what was converted may refer to it
-            status = function(*arguments)
-            if status:
-                library.fail(name, status)
-
-        return call
 
 
 _loaded: MiopenLibrary | None = None

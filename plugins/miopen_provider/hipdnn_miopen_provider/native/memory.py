@@ -44,6 +44,12 @@ class BorrowedMemory:
 NO_MEMORY = BorrowedMemory(0, 0)
 
 
+def check_size(name: str, memory: DeviceMemory, needed: int) -> None:
+    """Raises ValueError if a tensor's memory is smaller than ``needed`` bytes."""
+    if memory.nbytes < needed:
+        raise ValueError(f"{name} needs {needed} bytes of device memory, got {memory.nbytes}")
+
+
 class DeviceBuffer(Owned[int]):
     """Device memory on the current device. A buffer of 0 bytes is allowed and has address 0.
 

@@ -3,86 +3,62 @@
 from __future__ import annotations
 
 from ctypes import byref, c_float
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from hipdnn_miopen_provider.native import library
+from hipdnn_miopen_provider.native.prepared import PreparedCall, Slot
 
 if TYPE_CHECKING:
     from hipdnn_miopen_provider.native.descriptors import ActivationDescriptor, TensorDescriptor
     from hipdnn_miopen_provider.native.enums import TensorOp
     from hipdnn_miopen_provider.native.handle import Handle
-    from hipdnn_miopen_provider.native.memory import DeviceMemory
 
-Tensor = tuple["TensorDescriptor", "DeviceMemory"]
+Operand = tuple["TensorDescriptor", str]
+"""A tensor and the name by which its memory is bound."""
 
 
 def activation_forward(
-    handle: Handle, activation: ActivationDescriptor, x: Tensor, y: Tensor
-) -> None:
-    """Computes y = activation(x).
-
-    Raises:
-        MiopenError: MIOpen refused (bfloat16 is not implemented in 3.5.1) or failed.
-        ValueError: Some memory is too small.
-    """
-    _check(x=x, y=y)
-    library.load().call(
+    handle: Handle, activation: ActivationDescriptor, x: Operand, y: Operand
+) -> PreparedCall:
+    """Prepares y = activation(x). MIOpen 3.5.1 refuses bfloat16."""
+    return PreparedCall(
         "miopenActivationForward",
-        handle.raw,
-        activation.raw,
-        byref(c_float(1.0)),
-        x[0].raw,
-        x[1].address,
-        byref(c_float(0.0)),
-        y[0].raw,
-        y[1].address,
+        *(handle.raw, activation.raw),
+        *(byref(c_float(1.0)), *_with_data(x)),
+        *(byref(c_float(0.0)), *_with_data(y)),
     )
 
 
 def activation_backward(
-    handle: Handle, activation: ActivationDescriptor, y: Tensor, dy: Tensor, x: Tensor, dx: Tensor
-) -> None:
-    """Computes dx from dy and from the forward's x and y.
-
-    Raises:
-        MiopenError: MIOpen refused or failed.
-        ValueError: Some memory is too small.
-    """
-    _check(y=y, dy=dy, x=x, dx=dx)
-    library.load().call(
+    handle: Handle,
+    activation: ActivationDescriptor,
+    y: Operand,
+    dy: Operand,
+    x: Operand,
+    dx: Operand,
+) -> PreparedCall:
+    """Prepares dx from dy and from the forward's x and y."""
+    return PreparedCall(
         "miopenActivationBackward",
-        handle.raw,
-        activation.raw,
-        byref(c_float(1.0)),
-        *(y[0].raw, y[1].address, dy[0].raw, dy[1].address, x[0].raw, x[1].address),
-        byref(c_float(0.0)),
-        dx[0].raw,
-        dx[1].address,
+        *(handle.raw, activation.raw),
+        *(byref(c_float(1.0)), *_with_data(y), *_with_data(dy), *_with_data(x)),
+        *(byref(c_float(0.0)), *_with_data(dx)),
     )
 
 
-def op_tensor(handle: Handle, operation: TensorOp, a: Tensor, b: Tensor, c: Tensor) -> None:
-    """Computes c = operation(a, b); dimensions of b that are 1 are broadcast.
-
-    Raises:
-        MiopenError: MIOpen refused or failed.
-        ValueError: Some memory is too small.
-    """
-    _check(a=a, b=b, c=c)
+def op_tensor(
+    handle: Handle, operation: TensorOp, a: Operand, b: Operand, c: Operand
+) -> PreparedCall:
+    """Prepares c = operation(a, b); dimensions of b that are 1 are broadcast."""
     one = byref(c_float(1.0))
-    library.load().call(
+    return PreparedCall(
         "miopenOpTensor",
-        handle.raw,
-        operation,
-        *(one, a[0].raw, a[1].address),
-        *(one, b[0].raw, b[1].address),
-        *(byref(c_float(0.0)), c[0].raw, c[1].address),
+        *(handle.raw, operation),
+        *(one, *_with_data(a)),
+        *(one, *_with_data(b)),
+        *(byref(c_float(0.0)), *_with_data(c)),
     )
 
 
-def _check(**tensors: Tensor) -> None:
-    for name, (descriptor, memory) in tensors.items():
-        if memory.nbytes < descriptor.nbytes:
-            raise ValueError(
-                f"{name} needs {descriptor.nbytes} bytes of device memory, got {memory.nbytes}"
-            )
+def _with_data(operand: Operand) -> tuple[Any, Slot]:
+    tensor, name = operand
+    return tensor.raw, Slot(name, tensor.nbytes)

@@ -7,7 +7,7 @@ Common to all:
 
 - x, y, dy and dx are of rank 4 or 5, packed in one layout, of one type: float, half or bfloat16.
 - `bn_desc` is that of scale, bias and every statistic: what `derive_bn_tensor_descriptor` gives
-  for x and the mode, in float.
+  for x and the mode, in float; but in NHWC per activation, where MIOpen's kernels read NHWC.
 - alpha must be 1 and beta 0.
 - Errors and results are those of `convolution`.
 """
