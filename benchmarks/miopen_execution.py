@@ -15,21 +15,38 @@ from typing import TYPE_CHECKING, Any
 from hipdnn_registry import DataType, EngineRegistry, Graph
 
 from .figures import Figure
+from .miopen_calls import FILTER, IMAGE, convolution
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from .miopen_overhead import Bare
+    from .miopen_calls import Bare
 
     BareCall = Callable[[Mapping[str, c_void_p], c_void_p], Callable[[], object]]
     """Takes the tensors' addresses by name, and the workspace's; returns the call on them."""
 
-IMAGE, FILTER, CHANNELS = (16, 64, 28, 28), (64, 64, 3, 3), (1, 64, 1, 1)
+CHANNELS = (1, 64, 1, 1)
 EPSILON, MOMENTUM = 1e-5, 0.1
 _SPATIAL = 1
 _ONE, _ZERO = byref(c_float(1)), byref(c_float(0))
 _IN_PLACE = {"next_mean": "prev_mean", "next_variance": "prev_variance"}
 _NUMBER = 500
+
+
+@contextmanager
+def bare_convolution(bare: Bare) -> Iterator[BareCall]:
+    """Yield the run of what a Find found."""
+    with bare.plan() as (handle, x, w, descriptor, algorithm, y, need):
+
+        def on(at: Mapping[str, c_void_p], workspace: c_void_p) -> Callable[[], object]:
+            run = bare.miopen.miopenConvolutionForward
+            arguments = (
+                *(handle, _ONE, x, at["x"], w, at["w"], descriptor, algorithm, _ZERO),
+                *(y, at["y"], workspace, c_size_t(need)),
+            )
+            return lambda: run(*arguments)
+
+        yield on
 
 
 def batchnorm_training() -> Graph:
@@ -118,9 +135,9 @@ def bare_fused_convolution(bare: Bare) -> Iterator[BareCall]:
             own(TensorDescriptor(DataType.Float, dims)) for dims in (IMAGE, FILTER, CHANNELS)
         )
         descriptor = own(ConvolutionDescriptor([1, 1], [1, 1], [1, 1]))
-        convolution = ConvolutionProblem(Direction.FORWARD, x, w, x, descriptor)
+        plain = ConvolutionProblem(Direction.FORWARD, x, w, x, descriptor)
         relu = own(ActivationDescriptor(ActivationMode.RELU))
-        problem, handle = own(FusedProblem(convolution, bias, relu)), own(Handle())
+        problem, handle = own(FusedProblem(plain, bias, relu)), own(Handle())
         (solution,) = find2.find_solutions(handle, problem, {}, limit=1)
         own(solution)
 
@@ -138,7 +155,21 @@ def bare_fused_convolution(bare: Bare) -> Iterator[BareCall]:
         yield on
 
 
-def execution_figures(what: str, graph: Graph, call: BareCall, repeat: int) -> list[Figure]:
+def execution_figures(bare: Bare, repeat: int) -> list[Figure]:
+    """Measure a convolution, a batchnorm's training and a fused convolution."""
+    cases = (
+        ("convolution", convolution(), bare_convolution),
+        ("batchnorm training", batchnorm_training(), bare_batchnorm_training),
+        ("fused convolution", fused_convolution(), bare_fused_convolution),
+    )
+    figures = []
+    for what, graph, peer in cases:
+        with peer(bare) as call:
+            figures += _figures(what, graph, call, repeat)
+    return figures
+
+
+def _figures(what: str, graph: Graph, call: BareCall, repeat: int) -> list[Figure]:
     """Measure a graph's plan, bound and with all checks, against the bare call.
 
     Args:
