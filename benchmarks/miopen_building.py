@@ -27,7 +27,7 @@ _KNOWN = "policy None, problem in the find-db"
 def figures_with_kernels(bare: Bare, repeat: int) -> list[Figure]:
     """Measure where kernels are loaded and run."""
     return [
-        _figure(bare, "policy None, every solver measured", repeat, normal=True, dims=_SMALL),
+        _figure(bare, "policy None, every solver measured", 3 * repeat, normal=True, dims=_SMALL),
         _figure(bare, f"{_KNOWN}, kernels loaded", 10 * repeat),
     ]
 

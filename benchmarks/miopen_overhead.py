@@ -81,6 +81,9 @@ def main() -> None:
         if not HAS_GPU:  # the stand-ins lack the assembly kernels
             os.environ["MIOPEN_DEBUG_GCN_ASM_KERNELS"] = "0"
             os.environ["MIOPEN_DEBUG_TUNING_ITERATIONS_MAX"] = "10"
+            os.environ["MIOPEN_EMULATOR_THREADS"] = (
+                "1"  # waiting for each other, kernels' threads spin
+            )
         accept_only = os.environ.get(KERNELS_VARIABLE) == "accept"
         figures = miopen_figures(
             2 if options.quick else 10,

@@ -11,7 +11,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import accumulate
 from typing import TYPE_CHECKING, ClassVar
 
 from hipdnn_miopen_provider.native import NO_MEMORY, DeviceBuffer, Handle, TuningPolicy
@@ -150,20 +149,19 @@ class Scratch(DeviceBuffer):
     """
 
     def __init__(self, sizes: Mapping[int, int], workspace_size: int = 0) -> None:
-        ends = list(accumulate([_aligned(size) for size in sizes.values()], initial=0))
-        super().__init__(ends[-1] + workspace_size)
+        starts, end = [], 0
+        for size in sizes.values():
+            starts.append(end)
+            end += size + -size % _ALIGNMENT
+        super().__init__(end + workspace_size)
         first = self.address
         self.memory: dict[int, DeviceMemory] = {
             uid: Region(first + start, size)
-            for (uid, size), start in zip(sizes.items(), ends, strict=False)
+            for start, (uid, size) in zip(starts, sizes.items(), strict=True)
         }
         self.workspace: DeviceMemory = NO_MEMORY
         if workspace_size:
-            self.workspace = Region(first + ends[-1], workspace_size)
-
-
-def _aligned(size: int) -> int:
-    return -(-size // _ALIGNMENT) * _ALIGNMENT
+            self.workspace = Region(first + end, workspace_size)
 
 
 class Launcher(ABC):
