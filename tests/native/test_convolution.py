@@ -14,7 +14,6 @@ from hipdnn_miopen_provider.native import (
     ConvolutionAttribute,
     ConvolutionDescriptor,
     ConvolutionProblem,
-    ConvolutionRunner,
     DataType,
     DeviceBuffer,
     Direction,
@@ -178,17 +177,18 @@ def test_a_found_algorithm_runs_and_an_unknown_one_does_not(direction: Direction
         DeviceBuffer(convolution.workspace_size(handle, case.problem)) as scratch,
     ):
         found = case.find_on(handle)
-        runner = ConvolutionRunner(handle, case.problem, found[0].algorithm)
-        run = runner.bind(case.buffers)
+        call = convolution.run(handle, case.problem, found[0].algorithm)
+        run = call.bind(**vars(case.buffers))
         for _ in range(2):
             with observe() as seen:
                 run(scratch)
             assert seen.launches
         short = replace(case.buffers, x=BorrowedMemory(case.buffers.x.address, 4))
         with pytest.raises(ValueError, match="x needs 35200 bytes of device memory, got 4"):
-            runner.bind(short)
+            call.bind(**vars(short))
+        elsewhere = convolution.run(other, case.problem, found[0].algorithm)
         with pytest.raises(MiopenError, match=f"miopenConvolution{direction.stem}: "):
-            ConvolutionRunner(other, case.problem, found[0].algorithm).bind(case.buffers)(scratch)
+            elsewhere.bind(**vars(case.buffers))(scratch)
 
 
 def test_workspace_depends_on_the_find_mode() -> None:

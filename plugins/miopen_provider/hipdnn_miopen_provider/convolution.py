@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, partial
 from typing import TYPE_CHECKING, ClassVar
 
 from hipdnn_miopen_provider.native import (
@@ -11,13 +11,13 @@ from hipdnn_miopen_provider.native import (
     ConvolutionBuffers,
     ConvolutionDescriptor,
     ConvolutionProblem,
-    ConvolutionRunner,
     Direction,
     FindMode,
     MissingSymbolError,
     convolution,
 )
 from hipdnn_miopen_provider.operation import (
+    CallLauncher,
     Compilation,
     Launcher,
     Operation,
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from contextlib import ExitStack
 
-    from hipdnn_miopen_provider.native import DeviceMemory, FindResult, Handle
-    from hipdnn_miopen_provider.operation import Run
+    from hipdnn_miopen_provider.native import FindResult, Handle
     from hipdnn_miopen_provider.perf_db import BatchNormKey
     from hipdnn_miopen_provider.tensors import TensorSpec
 
@@ -123,7 +122,7 @@ class Convolution(Operation):
                 return WorkspaceNeed(least, default, max(normal, least))
             return WorkspaceNeed(least, default, max(normal, most))
 
-    def compile(self, compilation: Compilation) -> ConvolutionLauncher:
+    def compile(self, compilation: Compilation) -> Launcher:
         """Find the best solver on a fresh handle, searching as the policy says."""
         order, handle = compilation.order, compilation.new_handle()
         problem = self.describe(
@@ -144,7 +143,13 @@ class Convolution(Operation):
         )
         if limit < asked:
             compilation.notes.append(self._dropped(handle, problem, limit, asked))
-        return ConvolutionLauncher(self, handle, problem, best)
+        prepare = cache(partial(convolution.run, handle, problem, best.algorithm))
+        return CallLauncher(
+            handle,
+            lambda **memory: prepare().bind(**memory),  # not before the first execution
+            dict(zip("xwy", self.uids, strict=True)),
+            best.workspace_size,
+        )
 
     def _dropped(self, handle: Handle, problem: ConvolutionProblem, limit: int, asked: int) -> str:
         """Say which solvers the limit leaves out, as far as MIOpen lists them."""
@@ -182,31 +187,6 @@ class Convolution(Operation):
             dtype=TYPE_NAMES[self.x.dtype.name],
             direction=_LETTERS[self.direction],
         )
-
-
-class ConvolutionLauncher(Launcher):
-    """Runs what a Find on the same handle found."""
-
-    def __init__(
-        self,
-        operation: Convolution,
-        handle: Handle,
-        problem: ConvolutionProblem,
-        found: FindResult,
-    ) -> None:
-        self.handles = (handle,)
-        self.workspace_size = found.workspace_size
-        self._uids = operation.uids
-        self._found = (handle, problem, found.algorithm)
-
-    @cached_property
-    def _runner(self) -> ConvolutionRunner:
-        return ConvolutionRunner(*self._found)
-
-    def bind(self, memory: Mapping[int, DeviceMemory]) -> Run:
-        """Return the call on these buffers."""
-        x, w, y = self._uids
-        return self._runner.bind(ConvolutionBuffers(memory[x], memory[w], memory[y]))
 
 
 def _nothing_fits(found: Sequence[FindResult], limit: int, asked: int) -> str:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hipdnn_miopen_provider.activation import Activation
-    from hipdnn_miopen_provider.convolution import Convolution, ConvolutionLauncher
+    from hipdnn_miopen_provider.convolution import Convolution
     from hipdnn_miopen_provider.native import DeviceMemory, Handle
     from hipdnn_miopen_provider.operation import Run, WorkspaceNeed
     from hipdnn_miopen_provider.perf_db import BatchNormKey, ConvolutionKey
@@ -156,7 +156,7 @@ class _PartsLauncher(Launcher):
 
     def __init__(self, operation: FusedConvolution, compilation: Compilation) -> None:
         own = compilation.owned.enter_context
-        self._convolution: ConvolutionLauncher = operation.convolution.compile(compilation)
+        self._convolution = operation.convolution.compile(compilation)
         self.workspace_size = self._convolution.workspace_size
         handle = compilation.new_handle()
         self.handles = (*self._convolution.handles, handle)

@@ -19,7 +19,6 @@ from hipdnn_miopen_provider.native.batchnorm import BatchNormProblem
 from hipdnn_miopen_provider.native.convolution import (
     ConvolutionBuffers,
     ConvolutionProblem,
-    ConvolutionRunner,
     Direction,
     FindResult,
     Solution,
@@ -88,7 +87,6 @@ __all__ = [
     "ConvolutionDescriptor",
     "ConvolutionMode",
     "ConvolutionProblem",
-    "ConvolutionRunner",
     "DataType",
     "Device",
     "DeviceBuffer",

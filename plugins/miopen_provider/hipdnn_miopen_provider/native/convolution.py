@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from hipdnn_miopen_provider.native.descriptors import ConvolutionDescriptor, TensorDescriptor
     from hipdnn_miopen_provider.native.handle import Handle
     from hipdnn_miopen_provider.native.memory import DeviceMemory
-    from hipdnn_miopen_provider.native.prepared import BoundCall
 
 
 class Direction(Enum):
@@ -218,38 +217,27 @@ def find(
     ]
 
 
-class ConvolutionRunner:
-    """Runs an algorithm that a Find on the same handle returned, any number of times.
+def run(
+    handle: Handle, problem: ConvolutionProblem, algorithm: ConvolutionAlgorithm
+) -> PreparedCall:
+    """Prepares the run of an algorithm that a Find on the same handle returned.
 
-    The handle and the problem's descriptors have to stay open. Computes with alpha 1 and beta 0.
+    Its tensors are x, w and y; alpha is 1 and beta 0. The handle and the problem's descriptors have
+    to stay open. The call raises MiopenError if there was no such Find.
     """
-
-    def __init__(
-        self, handle: Handle, problem: ConvolutionProblem, algorithm: ConvolutionAlgorithm
-    ) -> None:
-        direction = problem.direction
-        first, second, result = (
-            (tensor.raw, Slot(name, tensor.nbytes))
-            for name, tensor in zip(
-                direction.run_order, problem.tensors(direction.run_order), strict=True
-            )
+    direction = problem.direction
+    first, second, result = (
+        (tensor.raw, Slot(name, tensor.nbytes))
+        for name, tensor in zip(
+            direction.run_order, problem.tensors(direction.run_order), strict=True
         )
-        self._call = PreparedCall(
-            f"miopenConvolution{direction.stem}",
-            *(handle.raw, byref(c_float(1.0)), *first, *second),
-            *(problem.convolution.raw, algorithm, byref(c_float(0.0)), *result),
-            *(Slot(WORKSPACE, 0), WORKSPACE_SIZE),  # MIOpen itself checks what it needs
-        )
-
-    def bind(self, buffers: ConvolutionBuffers) -> BoundCall:
-        """Returns the convolution of these buffers in a workspace that is given at each call.
-
-        The call raises MiopenError if there was no such Find on this handle.
-
-        Raises:
-            ValueError: A buffer is smaller than its tensor.
-        """
-        return self._call.bind(x=buffers.x, w=buffers.w, y=buffers.y)
+    )
+    return PreparedCall(
+        f"miopenConvolution{direction.stem}",
+        *(handle.raw, byref(c_float(1.0)), *first, *second),
+        *(problem.convolution.raw, algorithm, byref(c_float(0.0)), *result),
+        *(Slot(WORKSPACE, 0), WORKSPACE_SIZE),  # MIOpen itself checks what it needs
+    )
 
 
 def run_immediate(
