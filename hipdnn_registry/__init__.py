@@ -20,7 +20,7 @@ from typing import Any
 
 _HOME = {
     "answers": ("EngineAnswer", "EngineConfigInfo", "Explanation"),
-    "discovery": ("ProviderRecord", "ProviderStatus"),
+    "catalog": ("ProviderRecord", "ProviderStatus"),
     "engine_ids": ("engine_id",),
     "environment": ("Environment",),
     "errors": (
@@ -51,6 +51,7 @@ _HOME = {
         "benchmarking_knob",
         "workspace_size_limit_knob",
     ),
+    "knob_warnings": ("DeprecatedKnobWarning", "DroppedKnobWarning"),
     "plan_cache": ("CacheInfo",),
     "plans": ("ExecutionPlan",),
     "provider": (
@@ -70,12 +71,7 @@ _HOME = {
         "Resolution",
         "SettingSource",
     ),
-    "registry": (
-        "DeprecatedKnobWarning",
-        "DroppedKnobWarning",
-        "EngineRegistry",
-        "default_registry",
-    ),
+    "registry": ("EngineRegistry", "default_registry"),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 

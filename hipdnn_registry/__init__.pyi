@@ -1,11 +1,11 @@
 from .answers import EngineAnswer as EngineAnswer
 from .answers import EngineConfigInfo as EngineConfigInfo
 from .answers import Explanation as Explanation
+from .catalog import ProviderRecord as ProviderRecord
+from .catalog import ProviderStatus as ProviderStatus
 from .constraints import FloatConstraint as FloatConstraint
 from .constraints import IntConstraint as IntConstraint
 from .constraints import StringConstraint as StringConstraint
-from .discovery import ProviderRecord as ProviderRecord
-from .discovery import ProviderStatus as ProviderStatus
 from .engine_ids import engine_id as engine_id
 from .environment import Environment as Environment
 from .errors import EngineDefectError as EngineDefectError
@@ -29,6 +29,8 @@ from .graph import PointwiseMode as PointwiseMode
 from .graph import TensorAttributes as TensorAttributes
 from .graph.driver import graph_from_driver_command as graph_from_driver_command
 from .hookspecs import hookimpl as hookimpl
+from .knob_warnings import DeprecatedKnobWarning as DeprecatedKnobWarning
+from .knob_warnings import DroppedKnobWarning as DroppedKnobWarning
 from .knobs import Knob as Knob
 from .knobs import KnobList as KnobList
 from .knobs import KnobSetting as KnobSetting
@@ -52,8 +54,6 @@ from .provider import Provider as Provider
 from .provider import ProviderInfo as ProviderInfo
 from .provider import Resolution as Resolution
 from .provider import SettingSource as SettingSource
-from .registry import DeprecatedKnobWarning as DeprecatedKnobWarning
-from .registry import DroppedKnobWarning as DroppedKnobWarning
 from .registry import EngineRegistry as EngineRegistry
 from .registry import default_registry as default_registry
 

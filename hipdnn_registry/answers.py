@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from . import log
+from .catalog import ProviderRecord, ProviderStatus, RegisteredEngine
 from .contract import CODE_ERRORS, checked_answer
-from .discovery import ProviderRecord, ProviderStatus, RegisteredEngine
 from .errors import EngineDefectError, NoEngineError
 from .knob_rules import sound_knobs
 from .knobs import BENCHMARKING_KNOB, Knob, KnobList

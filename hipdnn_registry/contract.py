@@ -20,7 +20,7 @@ from .provider import (
 )
 
 if TYPE_CHECKING:
-    from .discovery import RegisteredEngine
+    from .catalog import RegisteredEngine
 
 T = TypeVar("T")
 

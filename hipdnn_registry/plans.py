@@ -22,7 +22,7 @@ from .provider import BufferKind
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from .discovery import RegisteredEngine
+    from .catalog import RegisteredEngine
     from .graph import Graph
     from .knobs import KnobSetting
     from .provider import (

@@ -21,17 +21,17 @@ from .contract import (
     engine_failure,
     guarded,
 )
-from .discovery import Catalog, ProviderFilter, ProviderRecord, discover
+from .discovery import ProviderFilter, discover
 from .environment import Environment
 from .errors import (
     EngineDefectError,
     HipdnnError,
     InvalidInputError,
     UnsupportedGraphError,
-    near_spellings,
 )
 from .graph import Graph
-from .knob_request import refuse_unadvertised, request
+from .knob_request import request
+from .knob_warnings import KnobWarnings
 from .knobs import KnobSettings, as_settings
 from .plan_cache import CacheInfo, PlanCache
 from .plans import ExecutionPlan, SharedPlan
@@ -41,22 +41,14 @@ from .unknown_engine import raise_unknown_engine
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping
 
+    from .catalog import Catalog, ProviderRecord, RegisteredEngine
     from .constraints import KnobValue
-    from .discovery import RegisteredEngine
     from .knobs import KnobList, KnobSetting
     from .provider import Provider, Resolution
 
 _log = logging.getLogger("hipdnn_registry.registry")
 
 DEFAULT_PLAN_CACHE_SIZE = 256
-
-
-class DroppedKnobWarning(UserWarning):
-    """A knob was set that the engine does not advertise for the graph; it has no effect."""
-
-
-class DeprecatedKnobWarning(UserWarning):
-    """A deprecated knob was set; it still has its effect."""
 
 
 class _Request(NamedTuple):
@@ -112,7 +104,7 @@ class EngineRegistry:
         self._catalog: Catalog | None = None
         self._answers = Answers()
         self._plans: PlanCache[SharedPlan] = PlanCache(plan_cache_size)
-        self._warned_of: set[tuple[str, str]] = set()
+        self._knob_warnings = KnobWarnings()
 
     # Providers
 
@@ -244,21 +236,12 @@ class EngineRegistry:
         """
         environment = Environment.read()
         asked = self._request(graph, engine, settings, environment)
-        if asked.dropped:
-            if strict or environment.strict_knobs:
-                refuse_unadvertised(asked.dropped, asked.info)
-            for setting in asked.dropped:
-                message = (
-                    f"knob '{setting.knob_id}' (value {setting.value!r}){asked.info.where} is "
-                    "not advertised for this graph and is dropped"
-                    + near_spellings(setting.knob_id, asked.info.knobs.ids)
-                )
-                _log.warning("%s", message)
-                warnings.warn(message, DroppedKnobWarning, stacklevel=2)
-        if asked.info.deprecated_knobs:
-            for message in self._deprecations(asked.info, asked.settings):
-                _log.warning("%s", message)
-                warnings.warn(message, DeprecatedKnobWarning, stacklevel=2)
+        if asked.dropped or asked.info.deprecated_knobs:
+            for warning in self._knob_warnings.due(
+                *(asked.settings, asked.dropped, asked.info),
+                refuses=strict or environment.strict_knobs,
+            ):
+                warnings.warn(warning, stacklevel=2)
         shared, from_cache = self._compiled(graph, asked)
         plan = ExecutionPlan(
             graph,
@@ -317,19 +300,6 @@ class EngineRegistry:
             return self._plans.get_or_build(key, build)
         except TypeError as error:  # building raises none: its errors are the engine's defects
             breach(entry, "resolve", f"gave a cache_token that can't be hashed: {error}")
-
-    def _deprecations(
-        self, info: EngineConfigInfo, settings: Mapping[str, KnobSetting]
-    ) -> list[str]:
-        """The warnings that are due: each deprecated knob of an engine warns once."""
-        found = []
-        for knob in info.deprecated_knobs:
-            key = (info.engine_name, knob.knob_id)
-            if key not in self._warned_of and knob.knob_id in settings:
-                self._warned_of.add(key)
-                use = f"; use '{knob.replacement}' instead" if knob.replacement else ""
-                found.append(f"knob '{knob.knob_id}'{info.where} is deprecated{use}")
-        return found
 
     # The plan cache
 

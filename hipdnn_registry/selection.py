@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .discovery import RegisteredEngine
+    from .catalog import RegisteredEngine
     from .graph import Graph
 
 

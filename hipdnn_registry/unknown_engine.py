@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn
 
-from .discovery import ProviderStatus
+from .catalog import ProviderStatus
 from .errors import HipdnnError, ProviderError, UnknownEngineError, near_spellings
 
 if TYPE_CHECKING:
-    from .discovery import Catalog, ProviderRecord
+    from .catalog import Catalog, ProviderRecord
 
 
 def raise_unknown_engine(engine: int | str, catalog: Catalog) -> NoReturn:

@@ -2,6 +2,7 @@
 
 from .content_key import ContentKey
 from .graph import Graph
+from .node_model import Node
 from .nodes import (
     NODE_TYPES,
     BatchnormBackwardNode,
@@ -12,10 +13,9 @@ from .nodes import (
     ConvolutionFwdNode,
     ConvolutionNode,
     ConvolutionWrwNode,
-    Node,
     PointwiseNode,
 )
-from .operations import BatchnormGradients, BatchnormTensors
+from .operation_options import BatchnormGradients, BatchnormTensors
 from .rules import Wiring
 from .tensor import TensorAttributes, channels_last_order, packed_strides, strides_overlap
 from .types import ConvMode, DataType, PointwiseMode, ValueType

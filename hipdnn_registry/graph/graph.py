@@ -25,7 +25,7 @@ from .validation import Structure, validate_document
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from .nodes import Node
+    from .node_model import Node
     from .tensor import TensorAttributes
 
 

@@ -1,74 +1,39 @@
 """One pydantic model for each node type of hipDNN's schema, in the shape of its JSON form.
 
-A node's `inputs` and `outputs` name tensors by uid under `<port>_tensor_uid`. The operations that
-this project computes (convolutions, batch normalisations, pointwise) are modelled field by field;
-the others state which ports they must have and keep everything else as it came.
+A node's `inputs` and `outputs` name tensors by uid under `<port>_tensor_uid`. Those that this
+project computes (convolutions, batch normalisations, pointwise) are here, field by field.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from .model import Float, Int64, Ints, Model
-from .types import ConvMode, DataType, PointwiseMode
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-PORT_SUFFIX = "_tensor_uid"
+from .node_model import Node, Ports
+from .stored_nodes import (
+    BlockScaleDequantizeNode,
+    BlockScaleQuantizeNode,
+    CustomOpNode,
+    LayernormBackwardNode,
+    LayernormNode,
+    MatmulNode,
+    MoeGroupedMatmulBwdNode,
+    MoeGroupedMatmulNode,
+    ReductionNode,
+    ResampleBwdNode,
+    ResampleFwdNode,
+    RMSNormBackwardNode,
+    RMSNormNode,
+    SdpaBackwardNode,
+    SdpaNode,
+)
+from .types import ConvMode, PointwiseMode
 
 Port = Int64
 OptionalPort = Int64 | None
 PeerStats = Annotated[Ints, Field(default=())]
-
-
-class Ports(Model):
-    """The tensors that a node reads or writes."""
-
-    def uids(self) -> Iterator[tuple[str, int]]:
-        """Yield `(port name, uid)` for every port that is set, lists as `name.0`, `name.1`."""
-        for field, value in self:
-            if value is None or not field.endswith(PORT_SUFFIX):
-                continue
-            port = field.removesuffix(PORT_SUFFIX)
-            if isinstance(value, (tuple, list)):
-                for index, uid in enumerate(value):
-                    yield f"{port}.{index}", uid
-            else:
-                yield port, value
-
-
-class Node(Model):
-    """An operation of a graph.
-
-    Attributes:
-        name: For people; does not count in the content key.
-        type: hipDNN's name of the attributes table.
-        compute_data_type: Type of the arithmetic; `UNSET` takes the graph's.
-        inputs: Tensors read, and for some operations settings.
-        outputs: Tensors written.
-    """
-
-    required_inputs: ClassVar[tuple[str, ...]] = ()
-    required_outputs: ClassVar[tuple[str, ...]] = ()
-
-    name: str = ""
-    type: str
-    compute_data_type: DataType = DataType.UNSET
-    inputs: Ports
-    outputs: Ports
-
-    def _whose(self) -> dict[str, str]:
-        return {"node": self.name or self.type}
-
-    def freeze(self) -> None:
-        """Freeze the node with its ports and parameters."""
-        for _, value in self:
-            if isinstance(value, Model):
-                value.freeze()
-        super().freeze()
 
 
 # Convolution
@@ -291,116 +256,6 @@ class PointwiseNode(Node):
     type: Literal["PointwiseAttributes"] = "PointwiseAttributes"
     inputs: PointwiseInputs
     outputs: PointwiseOutputs
-
-
-# Operations that this project stores but does not compute
-
-
-class MatmulNode(Node):
-    """C = A B."""
-
-    required_inputs = ("a", "b")
-    required_outputs = ("c",)
-    type: Literal["MatmulAttributes"] = "MatmulAttributes"
-
-
-class RMSNormNode(Node):
-    """Root-mean-square normalisation."""
-
-    required_inputs = ("x", "scale")
-    required_outputs = ("y",)
-    type: Literal["RMSNormAttributes"] = "RMSNormAttributes"
-
-
-class RMSNormBackwardNode(Node):
-    """Gradients of RMSNorm."""
-
-    required_inputs = ("dy", "x", "scale")
-    required_outputs = ("dx",)
-    type: Literal["RMSNormBackwardAttributes"] = "RMSNormBackwardAttributes"
-
-
-class LayernormNode(Node):
-    """Layer normalisation."""
-
-    required_inputs = ("x", "scale", "bias")
-    required_outputs = ("y",)
-    type: Literal["LayernormAttributes"] = "LayernormAttributes"
-
-
-class LayernormBackwardNode(Node):
-    """Gradients of layer normalisation."""
-
-    required_inputs = ("dy", "x", "scale")
-    required_outputs = ("dx",)
-    type: Literal["LayernormBackwardAttributes"] = "LayernormBackwardAttributes"
-
-
-class SdpaNode(Node):
-    """Scaled dot-product attention."""
-
-    required_inputs = ("q", "k", "v")
-    required_outputs = ("o",)
-    type: Literal["SdpaAttributes"] = "SdpaAttributes"
-
-
-class SdpaBackwardNode(Node):
-    """Gradients of scaled dot-product attention."""
-
-    required_inputs = ("q", "k", "v")
-    type: Literal["SdpaBackwardAttributes"] = "SdpaBackwardAttributes"
-
-
-class BlockScaleQuantizeNode(Node):
-    """Quantisation with a scale for each block."""
-
-    required_inputs = ("x",)
-    type: Literal["BlockScaleQuantizeAttributes"] = "BlockScaleQuantizeAttributes"
-
-
-class BlockScaleDequantizeNode(Node):
-    """The inverse of block-scaled quantisation."""
-
-    required_inputs = ("x",)
-    type: Literal["BlockScaleDequantizeAttributes"] = "BlockScaleDequantizeAttributes"
-
-
-class CustomOpNode(Node):
-    """An operation that only its provider understands."""
-
-    type: Literal["CustomOpAttributes"] = "CustomOpAttributes"
-
-
-class ReductionNode(Node):
-    """Reduction over the dimensions in which the output has extent 1."""
-
-    type: Literal["ReductionAttributes"] = "ReductionAttributes"
-
-
-class ResampleFwdNode(Node):
-    """Pooling."""
-
-    required_inputs = ("x",)
-    required_outputs = ("y",)
-    type: Literal["ResampleFwdAttributes"] = "ResampleFwdAttributes"
-
-
-class ResampleBwdNode(Node):
-    """Gradient of pooling."""
-
-    type: Literal["ResampleBwdAttributes"] = "ResampleBwdAttributes"
-
-
-class MoeGroupedMatmulNode(Node):
-    """Grouped matrix products of a mixture of experts."""
-
-    type: Literal["MoeGroupedMatmulAttributes"] = "MoeGroupedMatmulAttributes"
-
-
-class MoeGroupedMatmulBwdNode(Node):
-    """Gradients of the grouped matrix products."""
-
-    type: Literal["MoeGroupedMatmulBwdAttributes"] = "MoeGroupedMatmulBwdAttributes"
 
 
 ConvolutionNode = ConvolutionFwdNode | ConvolutionBwdNode | ConvolutionWrwNode

@@ -21,7 +21,7 @@ from .types import VALUE_TYPE_OF, DataType, ValueType
 
 if TYPE_CHECKING:
     from .document import GraphDocument
-    from .nodes import Node
+    from .node_model import Node
     from .tensor import TensorAttributes
 
 

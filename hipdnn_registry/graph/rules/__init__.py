@@ -1,5 +1,6 @@
 """What each operation demands of its tensors, and what it tells about its outputs."""
 
+from hipdnn_registry.graph.node_model import Node
 from hipdnn_registry.graph.nodes import (
     BatchnormBackwardNode,
     BatchnormInferenceNode,
@@ -8,7 +9,6 @@ from hipdnn_registry.graph.nodes import (
     ConvolutionBwdNode,
     ConvolutionFwdNode,
     ConvolutionWrwNode,
-    Node,
     PointwiseNode,
 )
 

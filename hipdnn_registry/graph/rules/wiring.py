@@ -12,7 +12,7 @@ from hipdnn_registry.graph.tensor import packed_strides, stride_order
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hipdnn_registry.graph.nodes import Node
+    from hipdnn_registry.graph.node_model import Node
     from hipdnn_registry.graph.tensor import TensorAttributes
 
 

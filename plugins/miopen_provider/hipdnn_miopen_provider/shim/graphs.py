@@ -13,7 +13,7 @@ from .plan_key import GraphKind
 
 if TYPE_CHECKING:
     from hipdnn_registry import TensorAttributes
-    from hipdnn_registry.graph.operations import ConvolutionOptions
+    from hipdnn_registry.graph.operation_options import ConvolutionOptions
 
     from .convolution_descriptor import ConvolutionFields
     from .plan_key import Problem
