@@ -170,7 +170,8 @@ convolution in any direction; a graph without convolutions shows GB/s, each buff
 |y - reference| / max(|reference|, rms(reference)); it may be 4 u + 4 c sqrt(n), with u the \
 distance from 1 to the next number in the coarsest type of output and intermediates (float \
 1.2e-07, half 9.8e-04, bfloat16 7.8e-03, double 2.2e-16), c the same of the compute type, and n \
-the terms of the graph's sums. Integers must be equal.
+the terms of the graph's sums. Where a graph computes statistics of few values it may also be 8 s, \
+with s how far the reference's result moves with inputs one unit away. Integers must be equal.
 
 A graph that does not fit into memory is refused before anything is allocated.""",
     )

@@ -10,6 +10,7 @@ from hipdnn_registry.cli.text import size_text
 from hipdnn_registry.errors import HipdnnError
 
 from .arrays import BLOCK_ELEMENTS
+from .conditioning import is_ill_conditioned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +32,8 @@ class Need(NamedTuple):
         inputs: The tensors that it reads.
         outputs: The tensors that it writes.
         workspace: Scratch memory of the engine, or of the reference where that is larger.
-        check: A second copy of the outputs, for the reference.
+        check: A second copy of the outputs, for the reference; where a graph is ill-conditioned
+            a third, with one of the inputs.
         benchmarking: Scratch copies of the tensors, where the engine measures its candidates.
         temporaries: Blocks for drawing and comparing.
     """
@@ -53,7 +55,7 @@ class Need(NamedTuple):
             inputs=sizes[False],
             outputs=sizes[True],
             workspace=workspace,
-            check=sizes[True] if check else 0,
+            check=(sizes[True] + sum(sizes.values()) * is_ill_conditioned(graph)) * check,
             benchmarking=sum(sizes.values()) if benchmarking else 0,
         )
 
