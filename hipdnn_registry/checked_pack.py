@@ -63,7 +63,9 @@ class CheckedPack:
 
     def is_of(self, pack: Mapping[Any, Any], workspace: Any, stream: int | None) -> bool:
         """Whether these are the buffers, workspace and stream that were checked."""
-        if type(pack) is not dict or len(pack) != len(self._entries) or stream != self._stream:
+        if type(pack) is not dict or len(pack) != len(self._entries):
+            return False
+        if stream is not self._stream and not _same(stream, self._stream):
             return False
         known, address = self._workspace
         if workspace is not known():
@@ -71,11 +73,19 @@ class CheckedPack:
         # known() is None, too, where it was a buffer that nobody has any more
         if address and (workspace is None or workspace.address != address):
             return False
-        for key, (known, address) in self._entries:
-            value = pack.get(key)
+        for (key, value), (known_key, (known, address)) in zip(
+            pack.items(), self._entries, strict=True
+        ):
+            if key is not known_key and not _same(key, known_key):
+                return False
             if value is None or value is not known() or (address and value.address != address):
                 return False
         return True
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two are equal and of one type: 0 and False are no more than equal."""
+    return type(one) is type(other) and bool(one == other)
 
 
 def _remembered(value: Any) -> _Remembered:

@@ -21,6 +21,7 @@ from .provider import (
 
 if TYPE_CHECKING:
     from .catalog import RegisteredEngine
+    from .knobs import KnobList
 
 T = TypeVar("T")
 
@@ -74,8 +75,20 @@ def checked_answer(engine: RegisteredEngine, answer: object) -> EngineOffer | De
     return answer
 
 
-def checked_resolution(engine: RegisteredEngine, resolution: object) -> Resolution:
-    """Check what `resolve` returned."""
+def checked_resolution(
+    engine: RegisteredEngine,
+    resolution: object,
+    asked: Mapping[str, EffectiveSetting],
+    knobs: KnobList,
+) -> Resolution:
+    """Check what `resolve` returned: no knob may get lost, nor change without a reason.
+
+    Args:
+        engine: The engine.
+        resolution: What it returned.
+        asked: The settings that it was given.
+        knobs: What it advertises for the graph.
+    """
     if not isinstance(resolution, Resolution):
         breach(engine, "resolve", f"returned {resolution!r}, not a Resolution")
     settings = resolution.settings
@@ -86,9 +99,36 @@ def checked_resolution(engine: RegisteredEngine, resolution: object) -> Resoluti
             breach(
                 engine, "resolve", f"gave {knob_id} the setting {setting!r}: no EffectiveSetting"
             )
+    if settings != asked:
+        _check_changes(engine, settings, asked, knobs)
     if resolution.notes:
         _check_notes(engine, "resolve", resolution.notes)
     return resolution
+
+
+def _check_changes(
+    engine: RegisteredEngine,
+    settings: Mapping[str, EffectiveSetting],
+    asked: Mapping[str, EffectiveSetting],
+    knobs: KnobList,
+) -> None:
+    if settings.keys() != asked.keys():
+        wrong = [f"lost {k}" for k in asked.keys() - settings.keys()]
+        wrong += [f"set {k}, which it does not advertise" for k in settings.keys() - asked.keys()]
+        breach(engine, "resolve", "; ".join(sorted(wrong)))
+    for knob_id, setting in settings.items():
+        before = asked[knob_id]
+        constraint = knobs[knob_id].constraint
+        problem = constraint.violation(setting.value) if constraint is not None else ""
+        if problem:
+            breach(engine, "resolve", f"set {knob_id} to {setting.value!r}: {problem}")
+        if setting.value != before.value and not setting.detail:
+            breach(
+                engine,
+                "resolve",
+                f"changed {knob_id} from {before.value!r} to {setting.value!r} and gave no detail "
+                "that says why",
+            )
 
 
 def checked_plan(engine: RegisteredEngine, plan: object) -> CompiledPlan:

@@ -6,6 +6,8 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
+from .errors import EngineDefectError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
@@ -72,7 +74,7 @@ class PlanCache(Generic[T]):
             if ours:
                 return self._build(key, building, build), False
             if building.builder == threading.get_ident():
-                raise RuntimeError("a plan's build asks for the same plan")
+                raise EngineDefectError("a plan's build asks for the same plan")
             with building.lock:  # until it is over
                 pass
             if building.error is not None:

@@ -163,7 +163,8 @@ class ExecutionPlan:
                 read-only, misaligned, or overlaps one that the plan writes. Engines that can
                 update the running statistics of a batchnorm in place take one buffer for both
                 sides of them.
-            WorkspaceError: The workspace is too small (names both numbers), or overlaps a buffer.
+            WorkspaceError: The workspace is too small (names both numbers), misaligned on a device
+                (multiples of 16 bytes are due), or overlaps a buffer.
             InvalidInputError: The stream is no handle.
             ExecutionError: The engine failed.
         """

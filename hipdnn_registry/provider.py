@@ -113,7 +113,8 @@ class Resolution:
     """What applies to one request.
 
     Attributes:
-        settings: Effective value of every advertised knob.
+        settings: Effective value of every advertised knob. A value that differs from what was asked
+            for obeys the knob's constraint, and its `detail` says why it differs.
         cache_token: Whatever else changes what the plan does or writes: library version, device,
             environment variables that the engine obeys.
         cacheable: Whether a plan built once may serve later requests. `False` where building has

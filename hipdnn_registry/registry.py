@@ -268,12 +268,13 @@ class EngineRegistry:
         asked = as_settings(settings)
         effective, dropped = request(info, asked, environment)
         try:  # as `guarded` does, without the price of a call on this path
-            resolution = entry.engine.resolve(graph, effective, environment)
+            resolution = entry.engine.resolve(graph, dict(effective), environment)
         except HipdnnError:
             raise
         except CODE_ERRORS as error:
             raise engine_failure(entry, "resolve", error) from error
-        return _Request(entry, info, checked_resolution(entry, resolution), dropped, asked)
+        resolution = checked_resolution(entry, resolution, effective, info.knobs)
+        return _Request(entry, info, resolution, dropped, asked)
 
     def _compiled(self, graph: Graph, asked: _Request) -> tuple[SharedPlan, bool]:
         entry, resolution = asked.engine, asked.resolution
@@ -298,8 +299,11 @@ class EngineRegistry:
         )
         try:
             return self._plans.get_or_build(key, build)
-        except TypeError as error:  # building raises none: its errors are the engine's defects
-            breach(entry, "resolve", f"gave a cache_token that can't be hashed: {error}")
+        except HipdnnError:  # what building raises
+            raise
+        except CODE_ERRORS as error:
+            problem = f"gave a cache_token that can't be hashed and compared: {error}"
+            breach(entry, "resolve", problem)
 
     # The plan cache
 

@@ -17,8 +17,10 @@ def raise_unknown_engine(engine: int | str, catalog: Catalog) -> NoReturn:
     Its cause is the error of the provider that most likely would have brought the engine.
     """
     asked = f"'{engine}'" if isinstance(engine, str) else f"id {engine}"
-    hint = near_spellings(engine, list(catalog.engines)) if isinstance(engine, str) else ""
     missing = [r for r in catalog.records if r.status is not ProviderStatus.LOADED]
+    hint = ""
+    if isinstance(engine, str) and not any(_would_bring(record, engine) for record in missing):
+        hint = near_spellings(engine, list(catalog.engines))
     notes = "".join(f"; {r.origin} is {r.status}: {r.reason}" for r in missing)
     notes += "".join(f"; refused: {why}" for r in catalog.records for why in r.refused.values())
     cause = _likely_cause(engine, missing)
@@ -27,12 +29,17 @@ def raise_unknown_engine(engine: int | str, catalog: Catalog) -> NoReturn:
     ) from cause
 
 
+def _would_bring(record: ProviderRecord, engine: int | str) -> bool:
+    """Whether an engine is called after a provider."""
+    return isinstance(engine, str) and engine.upper().startswith(record.name.upper())
+
+
 def _likely_cause(engine: int | str, records: list[ProviderRecord]) -> BaseException | None:
     """The error of the provider that most likely would have brought the engine."""
     failed = [r for r in records if r.exception is not None]
     failed.sort(
         key=lambda r: (
-            not (isinstance(engine, str) and engine.upper().startswith(r.name.upper())),
+            not _would_bring(r, engine),
             r.status is not ProviderStatus.BROKEN,
         )
     )

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from .graph import Graph
 
 
+WORKSPACE_ALIGNMENT = 16
+"""Bytes; every allocator gives at least as much."""
+
+
 class VariantPackChecker:
     """Checks variant packs of one graph and hands out buffers by uid.
 
@@ -214,6 +218,11 @@ def _device_workspace(workspace: Any, needed: int) -> int:
             "and size in bytes, or a DeviceBuffer"
         )
     address, size = pair
+    if address % WORKSPACE_ALIGNMENT:
+        raise WorkspaceError(
+            f"workspace is at address {address:#x}, but must be at a multiple of "
+            f"{WORKSPACE_ALIGNMENT} bytes: engines put numbers of any type there"
+        )
     _check_size(size, needed)
     return int(address)
 

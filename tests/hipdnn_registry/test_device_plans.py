@@ -281,14 +281,40 @@ def test_workspaces(plan: ExecutionPlan) -> None:
             plan.execute(pack, wrong)
 
 
+@pytest.mark.parametrize("kind", ["address", "pair", "DeviceBuffer"])
+@pytest.mark.parametrize("shift", [1, 4, 8, 15])
+def test_a_misaligned_workspace_is_refused(plan: ExecutionPlan, kind: str, shift: int) -> None:
+    memory, pack = HostBuffer(64), {"x": HostBuffer(24), "y": HostBuffer(24)}
+    memory.address += shift
+    wrong = {"address": memory.address, "pair": (memory.address, 48), "DeviceBuffer": memory}[kind]
+    problem = f"workspace is at address {memory.address:#x}, but must be at a multiple of 16 bytes"
+    for act in (plan.execute, plan.bind):
+        with pytest.raises(WorkspaceError, match=problem):
+            act(pack, wrong)
+
+
+def test_equal_is_not_the_same(plan: ExecutionPlan) -> None:
+    """A pack that passed the checks vouches for no other that only compares equal to it."""
+    x, y = (plan.graph.find_tensor(name).uid for name in "xy")
+    assert {x, y} == {0, 1}
+    buffers = {0: HostBuffer(24), 1: HostBuffer(24)}
+    for _ in range(2):
+        plan.execute(buffers, stream=0)
+        for stream in (False, 0.0):
+            with pytest.raises(InvalidInputError, match="must be None or a stream's handle"):
+                plan.execute(buffers, stream=stream)  # type: ignore[arg-type]
+        with pytest.raises(VariantPackError, match="False"):
+            plan.execute({False: buffers[0], True: buffers[1]}, stream=0)
+
+
 @pytest.mark.parametrize("name", ["x", "y"])
 def test_a_workspace_overlaps_no_buffer(plan: ExecutionPlan, name: str) -> None:
     """Whatever the workspace's size: the plan uses 16 bytes of it."""
     buffer = HostBuffer(64)
     pack = {"x": HostBuffer(24), "y": HostBuffer(24)} | {name: buffer.address + 16}
-    for good in (buffer, buffer.address, (buffer.address, 64), buffer.address + 40):
+    for good in (buffer, buffer.address, (buffer.address, 64), buffer.address + 48):
         plan.execute(pack, good)
-    for bad in (buffer.address + 1, (buffer.address + 39, 16)):
+    for bad in (buffer.address + 16, (buffer.address + 32, 16)):
         for act in (plan.execute, plan.bind):
             with pytest.raises(WorkspaceError, match=rf"overlaps the buffer .*\('{name}'\)"):
                 act(pack, bad)

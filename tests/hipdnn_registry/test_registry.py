@@ -16,9 +16,11 @@ from hipdnn_registry import (
     Declined,
     DeprecatedKnobWarning,
     DroppedKnobWarning,
+    EffectiveSetting,
     EngineDefectError,
     EngineOffer,
     EngineRegistry,
+    Environment,
     ExecutionError,
     Graph,
     GraphError,
@@ -319,6 +321,11 @@ def test_a_failing_engine_is_named_and_nothing_is_kept(
     act()
 
 
+ASKED = {
+    "acme.tile": EffectiveSetting(8),
+    "acme.old_tile": EffectiveSetting(8),
+    "global.benchmarking": EffectiveSetting(0),
+}
 BREACHES: list[tuple[str, object, str]] = [
     ("query", EngineOffer(behavior_notes=None), "behavior_notes None"),  # type: ignore[arg-type]
     ("query", EngineOffer(knobs=7), "knobs 7"),  # type: ignore[arg-type]
@@ -330,8 +337,24 @@ BREACHES: list[tuple[str, object, str]] = [
     ("query", None, "returned None"),
     ("resolve", None, "returned None"),
     ("resolve", Resolution({"acme.tile": 3}), "setting 3"),  # type: ignore[dict-item]
-    ("resolve", Resolution({}, cache_token=[1]), "cache_token"),  # type: ignore[arg-type]
-    ("resolve", Resolution({}, notes="note"), "notes 'note'"),  # type: ignore[arg-type]
+    ("resolve", Resolution(ASKED, cache_token=[1]), "cache_token"),  # type: ignore[arg-type]
+    ("resolve", Resolution(ASKED, notes="note"), "notes 'note'"),  # type: ignore[arg-type]
+    ("resolve", Resolution({}), "lost acme.old_tile; lost acme.tile; lost global.benchmarking"),
+    (
+        "resolve",
+        Resolution({**ASKED, "acme.other": EffectiveSetting(1)}),
+        "set acme.other, which it does not advertise",
+    ),
+    (
+        "resolve",
+        Resolution({**ASKED, "acme.tile": EffectiveSetting(99, detail="best")}),
+        "set acme.tile to 99: ",
+    ),
+    (
+        "resolve",
+        Resolution({**ASKED, "acme.tile": EffectiveSetting(16)}),
+        "changed acme.tile from 8 to 16 and gave no detail that says why",
+    ),
     ("build", None, "returned None, not a CompiledPlan"),
     ("estimate_workspace", "x", "workspace size 'x'"),
     ("estimate_workspace", -1, "workspace size -1"),
@@ -353,6 +376,37 @@ def test_what_an_engine_returns_is_checked(
     assert problem in str(caught.value)
     assert registry.create_execution_plan_ext(relu_graph(), "SOUND").engine_name == "SOUND"
     assert registry.explain(relu_graph()).answers[-1].info is not None
+
+
+class NeverEqual:
+    def __hash__(self) -> int:
+        return 1
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("no")
+
+
+def test_a_token_that_can_not_be_compared_is_the_engines_defect(
+    registry: EngineRegistry, engine: ReluEngine
+) -> None:
+    engine.token = NeverEqual()
+    registry.create_execution_plan_ext(relu_graph(), "ACME_RELU")
+    engine.token = NeverEqual()
+    with pytest.raises(EngineDefectError, match=r"ACME_RELU.*resolve gave a cache_token .*: no"):
+        registry.create_execution_plan_ext(relu_graph(), "ACME_RELU")
+
+
+def test_an_engine_may_change_a_setting_and_says_why(
+    registry: EngineRegistry, engine: ReluEngine
+) -> None:
+    def resolve(_: Graph, settings: dict[str, EffectiveSetting], __: Environment) -> Resolution:
+        asked = settings["acme.tile"]
+        settings["acme.tile"] = asked._replace(value=16, detail=f"{asked.value} is too small here")
+        return Resolution(settings)
+
+    engine.resolve = resolve  # type: ignore[method-assign, assignment]
+    plan = registry.create_execution_plan_ext(relu_graph(), "ACME_RELU", {"acme.tile": 3})
+    assert plan.settings["acme.tile"] == (16, "caller", "3 is too small here")
 
 
 @pytest.mark.parametrize(
