@@ -159,7 +159,8 @@ def test_two_plans_of_one_graph_under_different_policies(registry: EngineRegistr
     assert miopen_plan(untuned) is not miopen_plan(tuned)
     for plan in (untuned, tuned, untuned):
         run(plan)
-    assert build(registry, graph, 1)[0].from_cache
+    # the search has left records, which None uses, too
+    assert [build(registry, graph, 1)[0].from_cache for _ in range(3)] == [False, True, True]
     assert build(registry, graph, 3)[0].from_cache
 
 

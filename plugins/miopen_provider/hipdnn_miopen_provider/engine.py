@@ -195,7 +195,9 @@ class MiopenEngine(Engine):
             target=properties.target,
             compute_units=properties.compute_units,
             databases=tuple([environment.variables.get(v) for v in _DATABASE_VARIABLES]),
-            generation=self._machine.generation(graph.content_key.digest),
+            generation=self._machine.generation(
+                graph.content_key.digest, tunes=exhaustive or policy is not TuningPolicy.NONE
+            ),
         )
         return Resolution(settings, token, how.cacheable, (note,) if note else ())
 
@@ -221,6 +223,7 @@ class MiopenEngine(Engine):
             workspace_limit=None if limit is None else cast("int", limit.value),
             deterministic=self.deterministic,
         )
+        tunes = order.tunes
         notes = warn_about_find_enforce(order, os.environ)
         what = _what(operation, graph, order)
         options = self._options
@@ -237,8 +240,9 @@ class MiopenEngine(Engine):
                 on_progress=options.on_progress,
             )
         finally:
-            if not resolution.cacheable:
-                self._machine.next_generation(graph.content_key.digest)
+            if tunes:
+                digest = graph.content_key.digest
+                self._machine.next_generation(digest, ordered=not resolution.cacheable)
 
     def _operation(self, graph: Graph) -> Operation:
         """Read a graph, or remember what it was: equal graphs with equal uids are one."""

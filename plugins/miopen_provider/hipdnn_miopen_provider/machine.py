@@ -52,7 +52,7 @@ class Machine:
         self.has_policies = supports_tuning_policy()
         self._lock = threading.Lock()
         self._handles: dict[int, Handle] = {}
-        self._generations: dict[str, int] = {}
+        self._generations: dict[str, tuple[int, int]] = {}
         self._owned = ExitStack()
         weakref.finalize(self, release, self._owned, os.getpid())
 
@@ -66,14 +66,26 @@ class Machine:
                 handle = self._handles[ordinal] = self._owned.enter_context(Handle())
             yield handle
 
-    def generation(self, digest: str) -> int:
-        """Return how many builds for a graph were asked to write to the perf-db, or to clean it.
+    def generation(self, digest: str, *, tunes: bool) -> int:
+        """Return how many builds for a graph may have changed what a plan of it is built from.
 
         What was built from the perf-db before such a build may not be what it would be now.
-        """
-        return self._generations.get(digest, 0)
 
-    def next_generation(self, digest: str) -> None:
-        """Count such a build."""
+        Args:
+            digest: The graph.
+            tunes: Whether the plan's own build may search: then another search changes nothing.
+        """
+        ordered, searched = self._generations.get(digest, (0, 0))
+        return ordered if tunes else ordered + searched
+
+    def next_generation(self, digest: str, *, ordered: bool) -> None:
+        """Count a build that may have changed the perf-db.
+
+        Args:
+            digest: The graph.
+            ordered: Whether the caller asked for the change (to write, or to clean), and not for a
+                search where there is no record.
+        """
         with self._lock:
-            self._generations[digest] = self._generations.get(digest, 0) + 1
+            before = self._generations.get(digest, (0, 0))
+            self._generations[digest] = (before[0] + ordered, before[1] + (not ordered))
