@@ -20,31 +20,58 @@ from . import hookspecs
 from .catalog import Catalog, ProviderRecord, ProviderStatus, RegisteredEngine
 from .contract import CODE_ERRORS
 from .engine_ids import engine_id
-from .errors import ProviderError, ProviderUnavailableError
+from .errors import ProviderError, ProviderUnavailableError, near_spellings
 from .provider import PROVIDER_API_VERSION, Engine, Provider, ProviderInfo
 from .selection import by_priority
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 _log = logging.getLogger("hipdnn_registry.discovery")
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderFilter:
-    """Which providers are not loaded. Names are those of entry points or of distributions."""
+    """Which providers are not loaded. Names are those of entry points or of distributions.
+
+    Attributes:
+        allow: The only ones that are loaded; `None`: all.
+        block: Those that are not.
+        allow_origin: What set `allow`, for messages.
+        block_origin: What set `block`.
+    """
 
     allow: frozenset[str] | None = None
     block: frozenset[str] = frozenset()
+    allow_origin: str = "allow"
+    block_origin: str = "block"
 
     def refuses(self, *names: str | None) -> str | None:
         """Say why a provider of these names is not loaded, or return `None`."""
         known = {_normalized(name) for name in names if name}
         if known & {_normalized(name) for name in self.block}:
-            return "on the block list"
+            return f"on the block list ({self.block_origin}: {_listed(self.block)})"
         if self.allow is not None and not known & {_normalized(name) for name in self.allow}:
-            return "not on the allow list"
+            return f"not on the allow list ({self.allow_origin}: {_listed(self.allow)})"
         return None
+
+    def warn_of_unknown(self, records: Sequence[ProviderRecord]) -> None:
+        """Log the names on the allow list that no provider has: they may be misspelt."""
+        found = [name for r in records for name in (r.name, r.distribution) if name]
+        known = {_normalized(name) for name in found}
+        for name in sorted(self.allow or ()):
+            if _normalized(name) not in known:
+                _log.warning(
+                    "%s: no provider or distribution is called '%s'; found: %s%s",
+                    self.allow_origin,
+                    name,
+                    ", ".join(dict.fromkeys(r.name for r in records)) or "none",
+                    near_spellings(name, found),
+                )
+
+
+def _listed(names: frozenset[str]) -> str:
+    return ", ".join(sorted(names)) or "nothing"
 
 
 class _LoadError(Exception):
@@ -89,7 +116,9 @@ def discover(
                 entry_point=entry.value,
             )
             loader.load(start, rules, entry)
-    return loader.catalog()
+    catalog = loader.catalog()
+    rules.warn_of_unknown(catalog.records)
+    return catalog
 
 
 def _name_in_process(provider: object) -> str:

@@ -94,6 +94,8 @@ class EngineRegistry:
             block=(env.names(env.BLOCK) or frozenset())
             if block is None
             else _provider_names(block, "block"),
+            allow_origin=env.ALLOW if allow is None else "allow",
+            block_origin=env.BLOCK if block is None else "block",
         )
         if type(plan_cache_size) is not int or plan_cache_size < 0:
             raise InvalidInputError(

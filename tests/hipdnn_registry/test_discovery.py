@@ -201,8 +201,17 @@ def test_two_providers_of_one_name() -> None:
     assert "calls itself 'acme'" in second.reason
 
 
-@pytest.mark.parametrize("how", ["argument", "environment", "distribution"])
-def test_block_and_allow(install: Install, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("how", "listed"),
+    [
+        ("argument", "block: one"),
+        ("environment", "HIPDNN_REGISTRY_BLOCK: one, other"),
+        ("distribution", "block: Hipdnn_One.Provider"),
+    ],
+)
+def test_block_and_allow(
+    install: Install, how: str, listed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     install("one", BROKEN["import"])
     install("two", GOOD.format(engine="GOOD_ENGINE", name="two"))
     if how == "environment":
@@ -212,7 +221,7 @@ def test_block_and_allow(install: Install, how: str, monkeypatch: pytest.MonkeyP
         registry = EngineRegistry(block=["one" if how == "argument" else "Hipdnn_One.Provider"])
     records = own_records(registry)
     assert records["one"].status is ProviderStatus.BLOCKED
-    assert records["one"].reason == "on the block list"
+    assert records["one"].reason == f"on the block list ({listed})"
     assert records["two"].status is ProviderStatus.LOADED
     if how == "environment":
         monkeypatch.delenv("HIPDNN_REGISTRY_BLOCK")
@@ -339,3 +348,18 @@ def test_no_provider_at_all_says_what_to_install() -> None:
     with pytest.raises(Exception, match=r"pip install 'hipdnn-registry\[cpu\]'") as caught:
         registry.create_execution_plan_ext(conv_graph())
     assert not isinstance(caught.value, GraphError)
+
+
+def test_a_misspelt_name_on_the_allow_list_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("HIPDNN_REGISTRY_ALLOW", "acmee")
+    registry = EngineRegistry([AcmeProvider(ReluEngine())])
+    (record,) = (r for r in registry.providers() if r.name == "acme")
+    assert record.status is ProviderStatus.BLOCKED
+    assert record.reason == "not on the allow list (HIPDNN_REGISTRY_ALLOW: acmee)"
+    assert "HIPDNN_REGISTRY_ALLOW: no provider or distribution is called 'acmee'" in caplog.text
+    assert "did you mean 'acme'" in caplog.text
+    caplog.clear()
+    assert EngineRegistry([AcmeProvider(ReluEngine())], allow="acme", block="gone").engine_names()
+    assert not caplog.text
