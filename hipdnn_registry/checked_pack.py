@@ -21,9 +21,10 @@ class CheckedPack:
     Attributes:
         buffers: Addresses by the plan's uids.
         workspace: Address of the workspace.
+        stream: Handle of the stream.
     """
 
-    __slots__ = ("_entries", "_stream", "_workspace", "buffers", "workspace")
+    __slots__ = ("_entries", "_workspace", "buffers", "stream", "workspace")
 
     def __init__(
         self,
@@ -32,7 +33,7 @@ class CheckedPack:
         buffers: Mapping[int, Any],
         workspace: tuple[_Remembered, Any],
     ) -> None:
-        self._entries, self._stream, self.buffers = entries, stream, buffers
+        self._entries, self.stream, self.buffers = entries, stream, buffers
         self._workspace, self.workspace = workspace
 
     @classmethod
@@ -61,11 +62,11 @@ class CheckedPack:
         except TypeError:
             return None
 
-    def is_of(self, pack: Mapping[Any, Any], workspace: Any, stream: int | None) -> bool:
+    def is_of(self, pack: Mapping[Any, Any], workspace: Any, stream: Any) -> bool:
         """Whether these are the buffers, workspace and stream that were checked."""
         if type(pack) is not dict or len(pack) != len(self._entries):
             return False
-        if stream is not self._stream and not _same(stream, self._stream):
+        if stream is not self.stream and not _same(stream, self.stream):
             return False
         known, address = self._workspace
         if workspace is not known():

@@ -12,12 +12,13 @@ import time
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsInt
 
 from .checked_pack import CheckedPack
 from .contract import CODE_ERRORS, breach, guarded
 from .errors import ExecutionError, HipdnnError
 from .provider import BufferKind
+from .streams import stream_handle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -146,7 +147,7 @@ class ExecutionPlan:
         variant_pack: Mapping[Any, Any],
         workspace: Any | None = None,
         *,
-        stream: int | None = None,
+        stream: SupportsInt | None = None,
     ) -> None:
         """Run the plan.
 
@@ -156,7 +157,8 @@ class ExecutionPlan:
                 device DLPack objects there, `DeviceBuffer`s, or bare addresses. Shape, dtype and
                 strides must be the tensor's.
             workspace: `workspace_size` bytes of scratch memory; `None`: the plan brings its own.
-            stream: Handle of the stream to enqueue on, for an engine on a device.
+            stream: Handle of the stream to enqueue on, for an engine on a device: a number, or an
+                object that `int` makes one of, such as hip-python's.
 
         Raises:
             VariantPackError: A buffer is missing, extra, of the wrong shape, dtype or strides,
@@ -170,16 +172,17 @@ class ExecutionPlan:
         """
         known = self._checked
         if known is not None and known.is_of(variant_pack, workspace, stream):
-            self._run(known.buffers, known.workspace, stream)
+            self._run(known.buffers, known.workspace, known.stream)
         else:
-            self._run(*self._check(variant_pack, workspace, stream), stream)
+            handle = stream_handle(stream)
+            self._run(*self._check(variant_pack, workspace, handle), handle)
 
     def bind(
         self,
         variant_pack: Mapping[Any, Any],
         workspace: Any | None = None,
         *,
-        stream: int | None = None,
+        stream: SupportsInt | None = None,
     ) -> Callable[[], None]:
         """Check buffers once and return a callable for hot loops that runs the plan on them.
 
@@ -187,8 +190,9 @@ class ExecutionPlan:
         same callable must not run in two threads at once: both would write the same buffers.
         Arguments and errors are those of `execute`.
         """
-        buffers, given = self._check(variant_pack, workspace, stream)
-        run = guarded(self._engine, "bind", lambda: self._compiled.bind(buffers, given, stream))
+        handle = stream_handle(stream)
+        buffers, given = self._check(variant_pack, workspace, handle)
+        run = guarded(self._engine, "bind", lambda: self._compiled.bind(buffers, given, handle))
         if not callable(run):
             breach(self._engine, "bind", f"returned {run!r}, which can't be called")
         if self.buffer_kind is BufferKind.HOST:
@@ -209,8 +213,6 @@ class ExecutionPlan:
         given = workspace
         if workspace is not None:
             given = self._checker.check_workspace(workspace, self.workspace_size, buffers)
-        if stream is not None:
-            self._checker.check_stream(stream)
         if self.buffer_kind is BufferKind.DEVICE:
             known = CheckedPack.of(pack, workspace, stream, buffers, given)
             self.__dict__["_checked"] = known  # one assignment: other threads see all or nothing

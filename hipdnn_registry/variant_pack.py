@@ -9,7 +9,7 @@ import numpy as np
 from numpy.ma import MaskedArray
 
 from .buffer_spec import ADDRESS_END, BufferSpec, Placed, buffer_spec, share_memory, shown
-from .errors import InvalidInputError, VariantPackError, WorkspaceError, near_spellings
+from .errors import VariantPackError, WorkspaceError, near_spellings
 from .provider import BufferKind, DeviceBuffer
 
 if TYPE_CHECKING:
@@ -138,19 +138,6 @@ class VariantPackChecker:
                 if share_memory(placed, self._spec_of(target).placed_at(begin)):
                     self._workspace_overlaps(target)
         return address
-
-    @staticmethod
-    def check_stream(stream: Any) -> None:
-        """Check a caller's stream.
-
-        Raises:
-            InvalidInputError: It is no stream's handle: an int of 64 bits that is not negative.
-        """
-        if type(stream) is not int or not 0 <= stream < ADDRESS_END:
-            raise InvalidInputError(
-                f"stream is {shown(stream)}, but must be None or a stream's handle: an int of 64 "
-                "bits that is not negative"
-            )
 
     def _workspace_overlaps(self, target: int) -> NoReturn:
         raise WorkspaceError(

@@ -293,6 +293,26 @@ def test_a_misaligned_workspace_is_refused(plan: ExecutionPlan, kind: str, shift
             act(pack, wrong)
 
 
+class ForeignStream:
+    """As hip-python's ihipStream_t."""
+
+    def __int__(self) -> int:
+        return 4711
+
+
+def test_a_stream_may_be_what_stands_for_its_handle(plan: ExecutionPlan) -> None:
+    pack = {"x": HostBuffer(24), "y": HostBuffer(24)}
+    plan.execute(pack, stream=ForeignStream())
+    plan.execute(pack, stream=4711)
+    plan.bind(pack, stream=ForeignStream())()
+    compiled = plan._compiled
+    assert isinstance(compiled, DevicePlan)
+    assert compiled.streams == [4711, 4711, 4711]
+    for wrong in (np.int64(1), np.zeros(1), 1.0, "1", object()):
+        with pytest.raises(InvalidInputError, match="stream is .*an object that int"):
+            plan.execute(pack, stream=wrong)  # type: ignore[arg-type]
+
+
 def test_equal_is_not_the_same(plan: ExecutionPlan) -> None:
     """A pack that passed the checks vouches for no other that only compares equal to it."""
     x, y = (plan.graph.find_tensor(name).uid for name in "xy")
@@ -302,7 +322,7 @@ def test_equal_is_not_the_same(plan: ExecutionPlan) -> None:
         plan.execute(buffers, stream=0)
         for stream in (False, 0.0):
             with pytest.raises(InvalidInputError, match="must be None or a stream's handle"):
-                plan.execute(buffers, stream=stream)  # type: ignore[arg-type]
+                plan.execute(buffers, stream=stream)
         with pytest.raises(VariantPackError, match="False"):
             plan.execute({False: buffers[0], True: buffers[1]}, stream=0)
 
