@@ -139,7 +139,7 @@ class ExecutionPlan:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences about how the plan came about."""
+        """Sentences about how the plan came about; of a cached one, about its building then."""
         return (*self._resolution.notes, *self._compiled.notes)
 
     def execute(
