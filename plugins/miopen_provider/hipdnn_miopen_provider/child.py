@@ -5,7 +5,8 @@ ends in `std::terminate`. A child takes that; what it recorded in the perf-db is
 whose own build then searches nothing.
 
 The child is a new Python (never a fork: HIP does not survive one), started as `sys.executable`, so
-that it runs in the same environment and through the same loader.
+that it runs in the same environment and through the same loader. It ends when its parent does, who
+alone minds the time limit.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -100,7 +102,7 @@ def tune_in_child(
         with log.open("wb") as output:
             child = subprocess.Popen(  # noqa: S603 - our own interpreter and module
                 [sys.executable, "-m", __name__, str(request)],
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,  # ends when this process does, see `_end_with_parent`
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 env=_environment(os.environ),
@@ -155,8 +157,26 @@ def _last_line(log: Path) -> str:
     return lines[-1] if lines else "without a word"
 
 
+def _end_with_parent(parents: int) -> None:
+    """End this process when no one holds the other end of a pipe any longer.
+
+    The system closes it however the parent ends, SIGKILL included. A call into MIOpen, which a
+    search is, doesn't hold up the thread: ctypes releases the interpreter's lock.
+
+    Args:
+        parents: File descriptor of this end, on which nothing is ever written.
+    """
+
+    def watch() -> None:
+        while os.read(parents, 1):
+            pass
+        os._exit(1)
+
+    threading.Thread(target=watch, name="end with parent", daemon=True).start()
+
+
 def main(request: Path) -> int:
-    """Tune what a parent asks for: what the child runs.
+    """Tune what a parent asks for: what the child runs. Its standard input is the parent's life.
 
     Args:
         request: File with the graph, the device and the order.
@@ -186,4 +206,5 @@ def _read_order(fields: dict[str, Any]) -> BuildOrder:
 
 
 if __name__ == "__main__":
+    _end_with_parent(sys.stdin.fileno())
     sys.exit(main(Path(sys.argv[1])))
