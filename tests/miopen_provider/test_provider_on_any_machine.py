@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+import threading
+import time
 import warnings
-from typing import TYPE_CHECKING
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,7 +18,8 @@ from hipdnn_miopen_provider.find_enforce import FindEnforceWarning, warn_about_f
 from hipdnn_miopen_provider.native import FindMode, NativeError, TuningPolicy
 from hipdnn_miopen_provider.operation import BuildOrder
 from hipdnn_miopen_provider.progress import TuningProgress, TuningStage, reported
-from hipdnn_registry import ExecutionError
+from hipdnn_miopen_provider.provider import MiopenProvider
+from hipdnn_registry import ExecutionError, InvalidInputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -103,3 +108,80 @@ def test_progress_of_work_that_fails() -> None:
     assert [progress.stage for progress in told] == [TuningStage.STARTED, TuningStage.FAILED]
     assert "ZeroDivisionError: division by zero" in str(told[-1])
     assert str(told[0]) == "tuning started: work"
+
+
+@pytest.mark.parametrize("stage", TuningStage)
+@pytest.mark.parametrize("error", [RuntimeError("no"), SystemExit("no")])
+def test_a_callback_that_fails_is_logged_once_and_changes_nothing(
+    stage: TuningStage,
+    error: BaseException,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("hipdnn_miopen_provider.progress.HEARTBEAT_SECONDS", 0.001)
+    told: list[TuningStage] = []
+    reached = threading.Event()
+
+    def callback(progress: TuningProgress) -> None:
+        told.append(progress.stage)
+        if progress.stage is stage:
+            reached.set()
+            raise error
+
+    def work() -> None:
+        with reported("work", callback) as details:
+            if stage is TuningStage.RUNNING:
+                assert reached.wait(10)
+            if stage is TuningStage.FAILED:
+                _ = 1 / 0
+            details.append("done")
+        assert details == ["done"]
+
+    with pytest.raises(ZeroDivisionError) if stage is TuningStage.FAILED else nullcontext():
+        work()
+    (record,) = caplog.records
+    assert (record.levelname, record.name) == ("WARNING", "hipdnn_registry.miopen")
+    name = type(error).__name__
+    pattern = f"on_progress .*callback.* at '{stage}' .*not called again for work: {name}: no"
+    assert re.fullmatch(pattern, record.getMessage())
+    assert told[-1] is stage
+    assert told.count(stage) == 1
+
+
+@pytest.mark.parametrize("stage", TuningStage)
+def test_an_interrupt_in_a_callback_passes_on(
+    stage: TuningStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hipdnn_miopen_provider.progress.HEARTBEAT_SECONDS", 0.001)
+
+    def callback(progress: TuningProgress) -> None:
+        if progress.stage is stage:
+            raise KeyboardInterrupt
+
+    def work() -> None:
+        with reported("work", callback):
+            deadline = time.monotonic() + 10
+            while stage is TuningStage.RUNNING and time.monotonic() < deadline:
+                time.sleep(0.001)
+            if stage is TuningStage.FAILED:
+                _ = 1 / 0
+
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert time.monotonic() - started < 5, "not only at the end"
+
+
+@pytest.mark.parametrize(
+    ("argument", "value", "allowed"),
+    [
+        ("on_progress", 3, "must be None or a callable that takes a TuningProgress"),
+        ("tune_in_subprocess", "0", "must be True, False or None"),
+        ("tuning_time_limit", 10**400, "must be a positive number of seconds"),
+        ("tuning_time_limit", -1, "must be a positive number of seconds"),
+    ],
+)
+def test_arguments_that_are_none(argument: str, value: Any, allowed: str) -> None:
+    message = re.escape(f"{argument} is {value!r}, but {allowed}")
+    with pytest.raises(InvalidInputError, match=f"^{message}$"):
+        MiopenProvider(**{argument: value})
