@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hipdnn_miopen_provider import find_enforce
+from hipdnn_miopen_provider.child import time_limit_of
 from hipdnn_miopen_provider.find_enforce import FindEnforceWarning, warn_about_find_enforce
 from hipdnn_miopen_provider.native import FindMode, NativeError, TuningPolicy
 from hipdnn_miopen_provider.operation import BuildOrder
@@ -178,10 +180,37 @@ def test_an_interrupt_in_a_callback_passes_on(
         ("on_progress", 3, "must be None or a callable that takes a TuningProgress"),
         ("tune_in_subprocess", "0", "must be True, False or None"),
         ("tuning_time_limit", 10**400, "must be a positive number of seconds"),
-        ("tuning_time_limit", -1, "must be a positive number of seconds"),
+        *[
+            ("tuning_time_limit", value, "must be a positive number of seconds")
+            for value in (0, -1.0, math.inf, math.nan, "soon")
+        ],
     ],
 )
 def test_arguments_that_are_none(argument: str, value: Any, allowed: str) -> None:
     message = re.escape(f"{argument} is {value!r}, but {allowed}")
     with pytest.raises(InvalidInputError, match=f"^{message}$"):
         MiopenProvider(**{argument: value})
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"), [(None, 7200), ("", 7200), ("  ", 7200), (" 90 ", 90), ("1e-1", 0.1)]
+)
+def test_the_time_limit_of_the_environment(
+    value: str | None, seconds: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    variables = {} if value is None else {"HIPDNN_MIOPEN_TUNE_TIME_LIMIT": value}
+    assert time_limit_of(variables) == seconds
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("value", ["abc", "1 h", "0", "-5", "nan", "inf", "1e999"])
+def test_a_time_limit_of_the_environment_that_is_none_counts_as_unset(
+    value: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert time_limit_of({"HIPDNN_MIOPEN_TUNE_TIME_LIMIT": value}) == 7200
+    (record,) = caplog.records
+    assert (record.levelname, record.name) == ("WARNING", "hipdnn_registry.miopen")
+    assert record.getMessage() == (
+        f"HIPDNN_MIOPEN_TUNE_TIME_LIMIT={value!r} is not recognised and counts as unset (7200); "
+        "use a positive number of seconds"
+    )

@@ -22,7 +22,7 @@ from hipdnn_miopen_provider.child import TuningError
 from hipdnn_miopen_provider.native import TuningPolicy
 from hipdnn_miopen_provider.perf_db import DbKind, read_databases
 from hipdnn_miopen_provider.provider import MiopenProvider
-from hipdnn_registry import EngineRegistry, InvalidInputError
+from hipdnn_registry import EngineRegistry
 from tests.native.engines import ENGINE, POLICY, TUNABLE, conv_forward, new_registry, run
 from tests.native.environment import private_environment, run_child
 from tests.native.observe import observe
@@ -208,16 +208,11 @@ def until(look: Callable[[], T | None], seconds: float) -> T:
     raise AssertionError(f"not within {seconds:g} s")
 
 
-@pytest.mark.parametrize("value", [0, -1.0, float("inf"), "soon"])
-def test_a_time_limit_is_a_positive_number(value: Any) -> None:
-    with pytest.raises(InvalidInputError, match=r"tuning_time_limit is .* positive number"):
-        MiopenProvider(tuning_time_limit=value)
-
-
-def test_the_time_limit_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HIPDNN_MIOPEN_TUNE_TIME_LIMIT", "1 h")
-    with pytest.raises(InvalidInputError, match="HIPDNN_MIOPEN_TUNE_TIME_LIMIT is '1 h'"):
-        MiopenProvider()
+def test_a_time_limit_that_is_none_does_not_cost_the_provider(tmp_path: Path) -> None:
+    settings = {"HIPDNN_MIOPEN_TUNE_TIME_LIMIT": "1 h", "HIPDNN_MIOPEN_TUNE_IN_SUBPROCESS": "1"}
+    done, (seen,) = plan_in_child(tmp_path, 3, settings=settings)
+    assert not seen["error"], done.stderr
+    assert "tuned in a child process in " in " ".join(seen["notes"])
 
 
 # Several processes

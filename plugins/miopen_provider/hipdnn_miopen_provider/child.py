@@ -12,6 +12,7 @@ alone minds the time limit.
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import shutil
@@ -28,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 from hipdnn_miopen_provider.building import build_plan
 from hipdnn_miopen_provider.native import FindMode, TuningPolicy
 from hipdnn_miopen_provider.operation import BuildOrder
+from hipdnn_miopen_provider.progress import log
 from hipdnn_miopen_provider.support import operation_of
 from hipdnn_registry import ExecutionError, Graph, HipdnnError
 
@@ -61,6 +63,30 @@ class TuningError(ExecutionError):
     signal: signal.Signals | None = None
     solver: str | None = None
     log: Path | None = None
+
+
+def positive_seconds(value: object) -> float | None:
+    """Return a time span, or `None` where the value is no finite, positive number."""
+    try:
+        seconds = float(value)  # type: ignore[arg-type]  # whatever it is: that is the question
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return seconds if 0 < seconds < math.inf else None
+
+
+def time_limit_of(variables: Mapping[str, str]) -> float:
+    """Return the time limit that the environment sets, or the default.
+
+    Empty is unset; what is no time span is unset, with a warning that names variable and value.
+    """
+    text = variables.get(TUNE_TIME_LIMIT, "")
+    seconds = positive_seconds(text)
+    if seconds is None and text.strip():
+        log.warning(
+            "%s=%r is not recognised and counts as unset (%g); use a positive number of seconds",
+            *(TUNE_TIME_LIMIT, text, DEFAULT_TIME_LIMIT),
+        )
+    return DEFAULT_TIME_LIMIT if seconds is None else seconds
 
 
 def order_after_tuning(order: BuildOrder) -> BuildOrder:
@@ -97,9 +123,9 @@ def tune_in_child(
         json.dumps({"graph": graph.to_dict(), "ordinal": ordinal, "order": asdict(order)})
     )
     start = time.perf_counter()
-    log = folder / "log"
+    written = folder / "log"
     try:
-        with log.open("wb") as output:
+        with written.open("wb") as output:
             child = subprocess.Popen(  # noqa: S603 - our own interpreter and module
                 [sys.executable, "-m", __name__, str(request)],
                 stdin=subprocess.PIPE,  # ends when this process does, see `_end_with_parent`
@@ -114,17 +140,17 @@ def tune_in_child(
                     child.kill()
                     raise
     except subprocess.TimeoutExpired:
-        raise _failure(what, f"took longer than {time_limit:g} s and was killed", log) from None
+        raise _failure(what, f"took longer than {time_limit:g} s and was killed", written) from None
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     seconds = time.perf_counter() - start
     if code < 0:
-        error = _failure(what, f"was ended by {_signal(code).name} after {seconds:.1f} s", log)
+        error = _failure(what, f"was ended by {_signal(code).name} after {seconds:.1f} s", written)
         error.signal = _signal(code)
         raise error
     if code:
-        raise _failure(what, f"failed after {seconds:.1f} s: {_last_line(log)}", log)
+        raise _failure(what, f"failed after {seconds:.1f} s: {_last_line(written)}", written)
     shutil.rmtree(folder, ignore_errors=True)
     return seconds
 
@@ -139,12 +165,12 @@ def _environment(variables: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _failure(what: str, how: str, log: Path) -> TuningError:
-    solvers = _SEARCHES.findall(log.read_text(errors="replace"))
+def _failure(what: str, how: str, written: Path) -> TuningError:
+    solvers = _SEARCHES.findall(written.read_text(errors="replace"))
     where = f" while it searched {solvers[-1]}" if solvers else ""
-    error = TuningError(f"{what}: the child process {how}{where}; its log is kept in {log}")
+    error = TuningError(f"{what}: the child process {how}{where}; its log is kept in {written}")
     error.solver = solvers[-1] if solvers else None
-    error.log = log
+    error.log = written
     return error
 
 
@@ -152,8 +178,8 @@ def _signal(code: int) -> signal.Signals:
     return signal.Signals(-code)
 
 
-def _last_line(log: Path) -> str:
-    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+def _last_line(written: Path) -> str:
+    lines = [line for line in written.read_text(errors="replace").splitlines() if line.strip()]
     return lines[-1] if lines else "without a word"
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import os
 from typing import TYPE_CHECKING
 
 from hipdnn_miopen_provider import __version__
-from hipdnn_miopen_provider.child import DEFAULT_TIME_LIMIT, TUNE_TIME_LIMIT
+from hipdnn_miopen_provider.child import positive_seconds, time_limit_of
 from hipdnn_miopen_provider.engine import EngineOptions, MiopenDeterministicEngine, MiopenEngine
 from hipdnn_miopen_provider.machine import Machine
 from hipdnn_registry import InvalidInputError, Provider, ProviderInfo
@@ -55,10 +54,12 @@ class MiopenProvider(Provider):
             raise InvalidInputError(
                 f"tune_in_subprocess is {tune_in_subprocess!r}, but must be True, False or None"
             )
-        if tuning_time_limit is None:
-            limit = _seconds(os.environ.get(TUNE_TIME_LIMIT) or DEFAULT_TIME_LIMIT, TUNE_TIME_LIMIT)
-        else:
-            limit = _seconds(tuning_time_limit, "tuning_time_limit")
+        asked = tuning_time_limit
+        limit = time_limit_of(os.environ) if asked is None else positive_seconds(asked)
+        if limit is None:
+            raise InvalidInputError(
+                f"tuning_time_limit is {asked!r}, but must be a positive number of seconds"
+            )
         machine = Machine()
         self.info = ProviderInfo(
             "miopen",
@@ -79,13 +80,3 @@ class MiopenProvider(Provider):
     def engines(self) -> Sequence[Engine]:
         """Return the engines."""
         return self._engines
-
-
-def _seconds(value: object, source: str) -> float:
-    try:
-        seconds = float(value)  # type: ignore[arg-type]  # whatever it is: that is the question
-    except (TypeError, ValueError, OverflowError):
-        seconds = math.nan
-    if not 0 < seconds < math.inf:
-        raise InvalidInputError(f"{source} is {value!r}, but must be a positive number of seconds")
-    return seconds
