@@ -313,6 +313,37 @@ def test_find_enforce_is_named_once_where_it_rules(tmp_path: Path) -> None:
     assert warning not in cleaned["notes"]
 
 
+@pytest.mark.parametrize(
+    ("operation", "call"),
+    [
+        ("forward", "declines the graph: MIOpen refuses: miopenConvolutionForwardGetSolutionCount"),
+        ("batchnorm training", "miopenBatchNormalizationForwardTraining"),
+    ],
+)
+@pytest.mark.parametrize("variable", ["MIOPEN_USER_DB_PATH", "HOME"])
+def test_a_folder_that_cannot_keep_databases_is_named(
+    operation: str, call: str, variable: str, tmp_path: Path
+) -> None:
+    """MIOpen's status is miopenStatusUnknownError, whether it fails at a question or at a call."""
+    (tmp_path / "file").touch()
+    nowhere = str(tmp_path / "file" / "folder")
+    settings = {"MIOPEN_USER_DB_PATH": "", variable: nowhere}
+    _, (seen,) = plan_in_child(tmp_path, 1, settings=settings, operation=operation)
+    assert f"{call}: miopenStatusUnknownError (7)" in seen["error"]
+    named = f"MIOPEN_USER_DB_PATH={nowhere}"
+    if variable == "HOME":
+        named = f"{nowhere}/.config/miopen, from HOME as MIOPEN_USER_DB_PATH is unset"
+    assert named in seen["error"]
+    assert "the folder of MIOpen's user databases, can't be made (Not a directory)" in seen["error"]
+
+
+def test_other_errors_do_not_name_the_folder(tmp_path: Path) -> None:
+    settings = {"MIOPEN_EMULATOR_FAIL_COMPILE": "naive_conv"}
+    _, (seen,) = plan_in_child(tmp_path, 4, settings=settings)
+    assert "miopenStatusUnknownError (7)" in seen["error"]
+    assert "MIOPEN_USER_DB_PATH" not in seen["error"]
+
+
 @pytest.mark.parametrize("policy", [TuningPolicy.SEARCH, TuningPolicy.SEARCH_DB_UPDATE])
 def test_fused_searches_survive_where_fusion_plans_do_not(
     policy: TuningPolicy, tmp_path: Path
