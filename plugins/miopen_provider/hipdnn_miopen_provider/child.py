@@ -15,6 +15,7 @@ import json
 import math
 import os
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -47,6 +48,9 @@ DEFAULT_TIME_LIMIT = 7200.0
 
 _INFO = 5
 """MIOPEN_LOG_LEVEL at which a search names its solver."""
+
+_LOOK_SECONDS = 1.0
+"""How often a child looks whether it still has its parent."""
 
 _SEARCHES = re.compile(r"Search Start: \S+ : ([^\s,]+)")
 
@@ -128,7 +132,7 @@ def tune_in_child(
         with written.open("wb") as output:
             child = subprocess.Popen(  # noqa: S603 - our own interpreter and module
                 [sys.executable, "-m", __name__, str(request)],
-                stdin=subprocess.PIPE,  # ends when this process does, see `_end_with_parent`
+                stdin=subprocess.PIPE,  # ends when this process does, see `end_with_parent`
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 env=_environment(os.environ),
@@ -183,18 +187,20 @@ def _last_line(written: Path) -> str:
     return lines[-1] if lines else "without a word"
 
 
-def _end_with_parent(parents: int) -> None:
-    """End this process when no one holds the other end of a pipe any longer.
+def end_with_parent(pipe: int) -> None:
+    """End this process when its parent ends, however it does, SIGKILL included.
 
-    The system closes it however the parent ends, SIGKILL included. A call into MIOpen, which a
+    The system then closes the parent's end of a pipe, unless a process that the parent forked
+    meanwhile holds it as well; so the parent's id is looked at, too. A call into MIOpen, which a
     search is, doesn't hold up the thread: ctypes releases the interpreter's lock.
 
     Args:
-        parents: File descriptor of this end, on which nothing is ever written.
+        pipe: File descriptor of this end; nothing is ever written to the other.
     """
+    parent = os.getppid()
 
     def watch() -> None:
-        while os.read(parents, 1):
+        while os.getppid() == parent and not select.select([pipe], [], [], _LOOK_SECONDS)[0]:
             pass
         os._exit(1)
 
@@ -232,5 +238,5 @@ def _read_order(fields: dict[str, Any]) -> BuildOrder:
 
 
 if __name__ == "__main__":
-    _end_with_parent(sys.stdin.fileno())
+    end_with_parent(sys.stdin.fileno())
     sys.exit(main(Path(sys.argv[1])))
