@@ -26,6 +26,8 @@ from hipdnn_miopen_provider.native import (
     copy_to_device,
     copy_to_host,
 )
+from hipdnn_registry import ExecutionError, graph_from_driver_command
+from tests.native.engines import new_registry
 from tests.numbers.cases import batchnorm as batchnorm_line
 
 ROOT = Path(__file__).parents[2]
@@ -134,6 +136,28 @@ def test_a_record_that_chooses_variant_1_is_noticed(
     wrong = miopen_emulator.run(run, env=env)
     assert wrong.returncode == 1
     assert "sums the wrong elements (H * W = 25 is no multiple of 4" in wrong.stderr
+    (file,) = tmp_path.glob("batchnorm*.udb.txt")
+    (record,) = file.read_text().splitlines()
+    key, _, value = record.partition("=")
+    solver, _, parameters = value.partition(":")
+    assert (
+        f"because of a perf-db record ({file}: key {key}, solver {solver}, parameters {parameters}"
+        "). Remove that line, or the file, while no process uses MIOpen"
+    ) in wrong.stderr
+    shown = miopen_emulator.run(["hipdnn", "perf-db", "show", line, "--json"], env=env)
+    assert {file.name, key, solver, parameters} <= set(re.findall(r'"([^"]*)"', shown.stdout))
+    file.write_text("")
+    assert miopen_emulator.run(run, env=env).returncode == 0, "what it says helps"
+
+
+def test_a_kernel_that_miopen_chooses_by_itself_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As a newer library might where today's shapes are declined."""
+    monkeypatch.setattr("hipdnn_miopen_provider.batchnorm_graphs.refuse_hazard", lambda *_: None)
+    (graph,) = graph_from_driver_command(batchnorm_line("backward", "33x33", "float", "NCHW"))
+    with pytest.raises(ExecutionError, match=r"no multiple of 4.*, by itself: the perf-db in .* f"):
+        new_registry().create_execution_plan_ext(graph, "MIOPEN_ENGINE")
 
 
 @pytest.mark.miopen_emulator

@@ -6,27 +6,31 @@ MIOpen reads its variables once, so most of this happens in processes of its own
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
+from hipdnn_miopen_emulator.launcher import KERNELS_VARIABLE
 from hipdnn_miopen_provider.child import TuningError
 from hipdnn_miopen_provider.native import TuningPolicy
 from hipdnn_miopen_provider.perf_db import DbKind, read_databases
 from hipdnn_miopen_provider.provider import MiopenProvider
-from hipdnn_registry import EngineRegistry, InvalidInputError
+from hipdnn_registry import EngineRegistry
 from tests.native.engines import ENGINE, POLICY, TUNABLE, conv_forward, new_registry, run
 from tests.native.environment import private_environment, run_child
 from tests.native.observe import observe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+
+T = TypeVar("T")
 
 PLAN = """
 import json, warnings
@@ -149,24 +153,76 @@ def test_a_child_that_takes_too_long_is_killed(tmp_path: Path) -> None:
     assert registry.cache_info().currsize == 0
 
 
-@pytest.mark.parametrize("value", [0, -1.0, float("inf"), "soon"])
-def test_a_time_limit_is_a_positive_number(value: Any) -> None:
-    with pytest.raises(InvalidInputError, match=r"tuning_time_limit is .* positive number"):
-        MiopenProvider(tuning_time_limit=value)
+TUNE_FOR_MINUTES = """
+from hipdnn_miopen_provider.provider import MiopenProvider
+from hipdnn_registry import EngineRegistry
+from tests.graphs import conv_graph
+from tests.native.engines import ENGINE, POLICY
+
+registry = EngineRegistry([MiopenProvider(tune_in_subprocess=True)], entry_points=False)
+graph = conv_graph((64, 64, 64, 64), (64, 64, 3, 3))
+registry.create_execution_plan_ext(graph, ENGINE, {POLICY: 4})
+"""
 
 
-def test_the_time_limit_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HIPDNN_MIOPEN_TUNE_TIME_LIMIT", "1 h")
-    with pytest.raises(InvalidInputError, match="HIPDNN_MIOPEN_TUNE_TIME_LIMIT is '1 h'"):
-        MiopenProvider()
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_a_child_ends_with_its_parent(how: signal.Signals, tmp_path: Path) -> None:
+    settings = {KERNELS_VARIABLE: "execute"}  # on a CPU: each trial takes seconds
+    with started(tmp_path, TUNE_FOR_MINUTES, 1, settings) as (parent,):
+        child = until(lambda: searching_child_of(parent.pid), 60)
+        parent.send_signal(how)
+        assert parent.wait(60) == -how
+        try:
+            until(lambda: None if alive(child) else True, 5)
+        finally:
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+
+
+def searching_child_of(parent: int) -> int | None:
+    """Return the process that tunes for another once its log shows a search."""
+    for task in Path(f"/proc/{parent}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            if b"hipdnn_miopen_provider.child" in Path(f"/proc/{child}/cmdline").read_bytes():
+                log = Path(f"/proc/{child}/fd/1").read_text(errors="replace")
+                return int(child) if "Search Start" in log else None
+    return None
+
+
+def alive(process: int) -> bool:
+    """Whether a process runs; an orphan that nobody waits for stays a zombie."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def until(look: Callable[[], T | None], seconds: float) -> T:
+    """Return what a look finds, which it has to within some seconds."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if (found := look()) is not None:
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"not within {seconds:g} s")
+
+
+def test_a_time_limit_that_is_none_does_not_cost_the_provider(tmp_path: Path) -> None:
+    settings = {"HIPDNN_MIOPEN_TUNE_TIME_LIMIT": "1 h", "HIPDNN_MIOPEN_TUNE_IN_SUBPROCESS": "1"}
+    done, (seen,) = plan_in_child(tmp_path, 3, settings=settings)
+    assert not seen["error"], done.stderr
+    assert "tuned in a child process in " in " ".join(seen["notes"])
 
 
 # Several processes
 
 
 @contextmanager
-def started(folder: Path, script: str, count: int) -> Iterator[list[subprocess.Popen[str]]]:
-    settings = private_environment(folder)
+def started(
+    folder: Path, script: str, count: int, settings: Mapping[str, str] | None = None
+) -> Iterator[list[subprocess.Popen[str]]]:
+    settings = private_environment(folder) | dict(settings or {})
     children = [
         subprocess.Popen(
             [sys.executable, "-c", script],
@@ -255,6 +311,37 @@ def test_find_enforce_is_named_once_where_it_rules(tmp_path: Path) -> None:
     assert cleaned["warned"] == second["warned"] == []
     assert warning in second["notes"]
     assert warning not in cleaned["notes"]
+
+
+@pytest.mark.parametrize(
+    ("operation", "call"),
+    [
+        ("forward", "declines the graph: MIOpen refuses: miopenConvolutionForwardGetSolutionCount"),
+        ("batchnorm training", "miopenBatchNormalizationForwardTraining"),
+    ],
+)
+@pytest.mark.parametrize("variable", ["MIOPEN_USER_DB_PATH", "HOME"])
+def test_a_folder_that_cannot_keep_databases_is_named(
+    operation: str, call: str, variable: str, tmp_path: Path
+) -> None:
+    """MIOpen's status is miopenStatusUnknownError, whether it fails at a question or at a call."""
+    (tmp_path / "file").touch()
+    nowhere = str(tmp_path / "file" / "folder")
+    settings = {"MIOPEN_USER_DB_PATH": "", variable: nowhere}
+    _, (seen,) = plan_in_child(tmp_path, 1, settings=settings, operation=operation)
+    assert f"{call}: miopenStatusUnknownError (7)" in seen["error"]
+    named = f"MIOPEN_USER_DB_PATH={nowhere}"
+    if variable == "HOME":
+        named = f"{nowhere}/.config/miopen, from HOME as MIOPEN_USER_DB_PATH is unset"
+    assert named in seen["error"]
+    assert "the folder of MIOpen's user databases, can't be made (Not a directory)" in seen["error"]
+
+
+def test_other_errors_do_not_name_the_folder(tmp_path: Path) -> None:
+    settings = {"MIOPEN_EMULATOR_FAIL_COMPILE": "naive_conv"}
+    _, (seen,) = plan_in_child(tmp_path, 4, settings=settings)
+    assert "miopenStatusUnknownError (7)" in seen["error"]
+    assert "MIOPEN_USER_DB_PATH" not in seen["error"]
 
 
 @pytest.mark.parametrize("policy", [TuningPolicy.SEARCH, TuningPolicy.SEARCH_DB_UPDATE])

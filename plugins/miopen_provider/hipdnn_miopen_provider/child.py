@@ -5,19 +5,23 @@ ends in `std::terminate`. A child takes that; what it recorded in the perf-db is
 whose own build then searches nothing.
 
 The child is a new Python (never a fork: HIP does not survive one), started as `sys.executable`, so
-that it runs in the same environment and through the same loader.
+that it runs in the same environment and through the same loader. It ends when its parent does, who
+alone minds the time limit.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
+import select
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -26,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 from hipdnn_miopen_provider.building import build_plan
 from hipdnn_miopen_provider.native import FindMode, TuningPolicy
 from hipdnn_miopen_provider.operation import BuildOrder
+from hipdnn_miopen_provider.progress import log
 from hipdnn_miopen_provider.support import operation_of
 from hipdnn_registry import ExecutionError, Graph, HipdnnError
 
@@ -44,6 +49,9 @@ DEFAULT_TIME_LIMIT = 7200.0
 _INFO = 5
 """MIOPEN_LOG_LEVEL at which a search names its solver."""
 
+_LOOK_SECONDS = 1.0
+"""How often a child looks whether it still has its parent."""
+
 _SEARCHES = re.compile(r"Search Start: \S+ : ([^\s,]+)")
 
 
@@ -59,6 +67,30 @@ class TuningError(ExecutionError):
     signal: signal.Signals | None = None
     solver: str | None = None
     log: Path | None = None
+
+
+def positive_seconds(value: object) -> float | None:
+    """Return a time span, or `None` where the value is no finite, positive number."""
+    try:
+        seconds = float(value)  # type: ignore[arg-type]  # whatever it is: that is the question
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return seconds if 0 < seconds < math.inf else None
+
+
+def time_limit_of(variables: Mapping[str, str]) -> float:
+    """Return the time limit that the environment sets, or the default.
+
+    Empty is unset; what is no time span is unset, with a warning that names variable and value.
+    """
+    text = variables.get(TUNE_TIME_LIMIT, "")
+    seconds = positive_seconds(text)
+    if seconds is None and text.strip():
+        log.warning(
+            "%s=%r is not recognised and counts as unset (%g); use a positive number of seconds",
+            *(TUNE_TIME_LIMIT, text, DEFAULT_TIME_LIMIT),
+        )
+    return DEFAULT_TIME_LIMIT if seconds is None else seconds
 
 
 def order_after_tuning(order: BuildOrder) -> BuildOrder:
@@ -95,12 +127,12 @@ def tune_in_child(
         json.dumps({"graph": graph.to_dict(), "ordinal": ordinal, "order": asdict(order)})
     )
     start = time.perf_counter()
-    log = folder / "log"
+    written = folder / "log"
     try:
-        with log.open("wb") as output:
+        with written.open("wb") as output:
             child = subprocess.Popen(  # noqa: S603 - our own interpreter and module
                 [sys.executable, "-m", __name__, str(request)],
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,  # ends when this process does, see `end_with_parent`
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 env=_environment(os.environ),
@@ -112,17 +144,17 @@ def tune_in_child(
                     child.kill()
                     raise
     except subprocess.TimeoutExpired:
-        raise _failure(what, f"took longer than {time_limit:g} s and was killed", log) from None
+        raise _failure(what, f"took longer than {time_limit:g} s and was killed", written) from None
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     seconds = time.perf_counter() - start
     if code < 0:
-        error = _failure(what, f"was ended by {_signal(code).name} after {seconds:.1f} s", log)
+        error = _failure(what, f"was ended by {_signal(code).name} after {seconds:.1f} s", written)
         error.signal = _signal(code)
         raise error
     if code:
-        raise _failure(what, f"failed after {seconds:.1f} s: {_last_line(log)}", log)
+        raise _failure(what, f"failed after {seconds:.1f} s: {_last_line(written)}", written)
     shutil.rmtree(folder, ignore_errors=True)
     return seconds
 
@@ -137,12 +169,12 @@ def _environment(variables: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _failure(what: str, how: str, log: Path) -> TuningError:
-    solvers = _SEARCHES.findall(log.read_text(errors="replace"))
+def _failure(what: str, how: str, written: Path) -> TuningError:
+    solvers = _SEARCHES.findall(written.read_text(errors="replace"))
     where = f" while it searched {solvers[-1]}" if solvers else ""
-    error = TuningError(f"{what}: the child process {how}{where}; its log is kept in {log}")
+    error = TuningError(f"{what}: the child process {how}{where}; its log is kept in {written}")
     error.solver = solvers[-1] if solvers else None
-    error.log = log
+    error.log = written
     return error
 
 
@@ -150,13 +182,33 @@ def _signal(code: int) -> signal.Signals:
     return signal.Signals(-code)
 
 
-def _last_line(log: Path) -> str:
-    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+def _last_line(written: Path) -> str:
+    lines = [line for line in written.read_text(errors="replace").splitlines() if line.strip()]
     return lines[-1] if lines else "without a word"
 
 
+def end_with_parent(pipe: int) -> None:
+    """End this process when its parent ends, however it does, SIGKILL included.
+
+    The system then closes the parent's end of a pipe, unless a process that the parent forked
+    meanwhile holds it as well; so the parent's id is looked at, too. A call into MIOpen, which a
+    search is, doesn't hold up the thread: ctypes releases the interpreter's lock.
+
+    Args:
+        pipe: File descriptor of this end; nothing is ever written to the other.
+    """
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent and not select.select([pipe], [], [], _LOOK_SECONDS)[0]:
+            pass
+        os._exit(1)
+
+    threading.Thread(target=watch, name="end with parent", daemon=True).start()
+
+
 def main(request: Path) -> int:
-    """Tune what a parent asks for: what the child runs.
+    """Tune what a parent asks for: what the child runs. Its standard input is the parent's life.
 
     Args:
         request: File with the graph, the device and the order.
@@ -186,4 +238,5 @@ def _read_order(fields: dict[str, Any]) -> BuildOrder:
 
 
 if __name__ == "__main__":
+    end_with_parent(sys.stdin.fileno())
     sys.exit(main(Path(sys.argv[1])))

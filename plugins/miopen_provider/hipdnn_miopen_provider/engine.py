@@ -15,6 +15,7 @@ from hipdnn_miopen_provider.child import (
     order_after_tuning,
     tune_in_child,
 )
+from hipdnn_miopen_provider.database_folder import blaming_folder
 from hipdnn_miopen_provider.find_enforce import warn_about_find_enforce
 from hipdnn_miopen_provider.machine import device
 from hipdnn_miopen_provider.native import FindMode, MiopenError, TuningPolicy, hip
@@ -134,7 +135,7 @@ class MiopenEngine(Engine):
         """
         try:
             operation = self._operation(graph)
-            with self._machine.query_handle() as handle:
+            with blaming_folder(), self._machine.query_handle() as handle:
                 need = operation.workspace(handle, deterministic=self.deterministic)
         except Unsupported as reason:
             return Declined(str(reason))
@@ -205,7 +206,7 @@ class MiopenEngine(Engine):
         """Return what MIOpen asks for now in the find mode of the effective policy."""
         token = cast("PlanToken", resolution.cache_token)
         operation = self._operation(graph)
-        with hip.on_device(token.ordinal), self._machine.query_handle() as handle:
+        with hip.on_device(token.ordinal), blaming_folder(), self._machine.query_handle() as handle:
             need = operation.workspace(handle, deterministic=self.deterministic)
         size = need.default if token.find_mode is None else need.normal
         limit = resolution.settings.get(WORKSPACE_SIZE_LIMIT_KNOB)

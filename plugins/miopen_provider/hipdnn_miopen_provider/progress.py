@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from _thread import interrupt_main
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -57,39 +58,55 @@ def reported(
 ) -> Iterator[list[str]]:
     """Log the begin and the end of a block at level info, and tell a callback, also meanwhile.
 
+    What the callback raises is its own affair: it is logged as a warning, the callback hears no
+    more of this block, and the block goes on or fails as it would have. Only a KeyboardInterrupt
+    passes on; raised in between, to the main thread.
+
     Args:
         what: Operation, graph and policy.
         on_progress: Called in the building thread at the begin and the end, and every few seconds
-            in a thread of its own in between.
+            in a thread of its own in between; never by two threads at once.
 
     Yields:
         A list; what the block appends to it is the detail of the end.
     """
+    listener = on_progress
 
     def tell(stage: TuningStage, detail: str = "") -> None:
+        nonlocal listener
         progress = TuningProgress(stage, what, time.perf_counter() - start, detail)
         if stage is not TuningStage.RUNNING:
             log.info("%s", progress)
-        if on_progress is not None:
-            on_progress(progress)
+        if listener is not None:
+            try:
+                listener(progress)
+            except (Exception, SystemExit) as error:
+                log.warning(
+                    "on_progress %r failed at '%s' and is not called again for %s: %s: %s",
+                    *(listener, stage, what, type(error).__name__, error),
+                )
+                listener = None
 
     def beat() -> None:
-        while not over.wait(HEARTBEAT_SECONDS):
-            tell(TuningStage.RUNNING)
+        try:
+            while listener is not None and not over.wait(HEARTBEAT_SECONDS):
+                tell(TuningStage.RUNNING)
+        except KeyboardInterrupt:
+            interrupt_main()
 
     start, over, details = time.perf_counter(), threading.Event(), list[str]()
     tell(TuningStage.STARTED)
-    heart = threading.Thread(target=beat, daemon=True) if on_progress is not None else None
-    if heart is not None:
+    heart = threading.Thread(target=beat, daemon=True)
+    if listener is not None:
         heart.start()
     try:
-        yield details
+        try:
+            yield details
+        finally:
+            over.set()
+            if heart.ident is not None:
+                heart.join()
     except BaseException as error:
-        over.set()
         tell(TuningStage.FAILED, f"{type(error).__name__}: {error}")
         raise
-    finally:
-        over.set()
-        if heart is not None:
-            heart.join()
     tell(TuningStage.ENDED, "; ".join(details))

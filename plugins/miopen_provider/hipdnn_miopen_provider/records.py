@@ -1,4 +1,4 @@
-"""What a build changed in MIOpen's user perf-db, of the records that concern one operation."""
+"""MIOpen's user perf-db of one operation: what a build changed, and which records decide."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import isclose
 from typing import TYPE_CHECKING
 
+from hipdnn_miopen_provider.database_files import FileKind, read_folder
 from hipdnn_miopen_provider.perf_db import (
     DbKind,
     parse_batchnorm_key,
@@ -17,8 +18,14 @@ from hipdnn_miopen_provider.perf_db import (
 from hipdnn_miopen_provider.progress import log
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hipdnn_miopen_provider.database_files import DatabaseFile, FileName
+    from hipdnn_miopen_provider.native import Device
     from hipdnn_miopen_provider.operation import Operation, Solver
     from hipdnn_miopen_provider.perf_db import Database
+
+_PERF = frozenset({FileKind.PERF, FileKind.BATCHNORM_PERF})
 
 Records = dict[tuple[str, str, str], str]
 """(file, key, solver) -> tuned parameters."""
@@ -76,6 +83,61 @@ class Snapshot:
             if solvers
         ]
         return "; ".join(parts) or "no change"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record of the user's perf-db, as the file has it.
+
+    Attributes:
+        file: Where it is.
+        key: The problem.
+        solver: The solver.
+        parameters: What was tuned.
+    """
+
+    file: Path
+    key: str
+    solver: str
+    parameters: str
+
+    def __str__(self) -> str:
+        """Return one line for people, with the terms of `hipdnn perf-db show`."""
+        return f"{self.file}: key {self.key}, solver {self.solver}, parameters {self.parameters}"
+
+
+def records_read(
+    operation: Operation, device: Device, version: tuple[int, int, int]
+) -> list[Record]:
+    """Return the perf-db's records of an operation in the files that MIOpen reads on a device.
+
+    Damaged lines are left out; where nothing can be read there is no record.
+
+    Args:
+        operation: The operation.
+        device: The device.
+        version: libMIOpen's.
+    """
+    files: list[DatabaseFile] = []
+    with suppress(OSError):
+        files = read_folder(user_db_folder())
+    return [
+        Record(file.path, key, solver, parameters)
+        for file in files
+        if file.name.kind in _PERF and _is_read(file.name, device, version)
+        for key, solvers in file.records.items()
+        if _concerns(operation, key, batchnorm=file.name.kind is FileKind.BATCHNORM_PERF)
+        for solver, parameters in solvers.items()
+    ]
+
+
+def _is_read(name: FileName, device: Device, version: tuple[int, int, int]) -> bool:
+    """Whether a file is of this device and library; of several commits any may be."""
+    return (
+        name.architecture == device.architecture
+        and name.compute_units == device.compute_units
+        and name.miopen_version.partition(" ")[0] == ".".join(map(str, version))
+    )
 
 
 def solver_name(operation: Operation, solver: Solver) -> str | None:

@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING
 from hipdnn_miopen_provider.native import (
     NO_MEMORY,
     ActivationMode,
+    Device,
     copy_to_device,
     copy_to_host,
     fill,
     hip,
+    library,
 )
+from hipdnn_miopen_provider.perf_db import user_db_folder
+from hipdnn_miopen_provider.records import records_read
 from hipdnn_miopen_provider.tensors import TYPES
 from hipdnn_registry import ExecutionError
 
@@ -41,7 +45,7 @@ def check_sums(operation: BatchNormBackward, buffers: Mapping[int, DeviceMemory]
         run: Its launcher, bound to them.
 
     Raises:
-        ExecutionError: MIOpen's kernel sums other elements.
+        ExecutionError: MIOpen's kernel sums other elements; names the record that chose it.
         NativeError: HIP or MIOpen failed.
     """
     import numpy as np
@@ -67,9 +71,25 @@ def check_sums(operation: BatchNormBackward, buffers: Mapping[int, DeviceMemory]
     if not np.allclose(dbias, value * (dy.size // value.size), rtol=_TOLERANCE, atol=0):
         raise ExecutionError(
             f"{operation.name}: MIOpen chose a kernel that sums the wrong elements "
-            f"({operation.hazard}); a perf-db record of {operation.database_key} makes it do so, "
-            "which has to be removed. docs/findings.md says more"
+            f"({operation.hazard}), {_cause(operation)}. docs/findings.md says more"
         )
+
+
+def _cause(operation: BatchNormBackward) -> str:
+    """Return why MIOpen chose the kernel, and what to do about it."""
+    device, version = Device.query(hip.current_device()), library.load().version
+    records = records_read(operation, device, version)
+    if not records:
+        return (
+            f"by itself: the perf-db in {user_db_folder()} has no record of it for "
+            f"{device.architecture} with {device.compute_units} compute units and MIOpen "
+            f"{'.'.join(map(str, version))}. Use NHWC tensors, or another engine"
+        )
+    found = "; ".join(map(str, records))
+    return (
+        f"because of a perf-db record ({found}). Remove that line, or the file, while no process "
+        "uses MIOpen"
+    )
 
 
 def _passing(activation: Activation) -> float:

@@ -1,0 +1,48 @@
+"""Whether the folder of MIOpen's user databases can be used; MIOpen's failure itself is native."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hipdnn_miopen_provider.database_folder import blaming_folder, folder_problem
+from hipdnn_miopen_provider.native import MiopenError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_folder_that_can_be_made_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "a" / "b"
+    monkeypatch.setenv("MIOPEN_USER_DB_PATH", str(folder))
+    assert folder_problem() == ""
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("folder", "problem"),
+    [("file", "made (File exists)"), ("file/folder", "made (Not a directory)")],
+)
+def test_an_error_of_miopen_names_a_folder_that_cannot(
+    folder: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    path = tmp_path / folder
+    monkeypatch.setenv("MIOPEN_USER_DB_PATH", str(path))
+    expected = (
+        f"MIOPEN_USER_DB_PATH={path}, the folder of MIOpen's user databases, can't be {problem}: "
+        "set MIOPEN_USER_DB_PATH to a folder that can"
+    )
+    assert folder_problem() == expected
+    with pytest.raises(MiopenError) as raised, blaming_folder():
+        raise MiopenError("miopenCreate", 7, "miopenStatusUnknownError", "")
+    assert str(raised.value).startswith("miopenCreate: miopenStatusUnknownError (7); ")
+    assert str(raised.value).endswith(f"; {expected}")
+
+
+def test_a_folder_that_cannot_be_written_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody can write to /proc, the superuser included."""
+    monkeypatch.setenv("MIOPEN_USER_DB_PATH", "/proc")
+    assert "MIOPEN_USER_DB_PATH=/proc, " in folder_problem()
+    assert "can't be written to (" in folder_problem()
