@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hipdnn_miopen_provider.database_folder import blaming_folder, folder_problem
-from hipdnn_miopen_provider.native import MiopenError
+from hipdnn_miopen_provider.database_folder import explained, folder_problem
+from hipdnn_miopen_provider.native import MiopenError, NativeError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,10 +35,10 @@ def test_an_error_of_miopen_names_a_folder_that_cannot(
         "set MIOPEN_USER_DB_PATH to a folder that can"
     )
     assert folder_problem() == expected
-    with pytest.raises(MiopenError) as raised, blaming_folder():
-        raise MiopenError("miopenCreate", 7, "miopenStatusUnknownError", "")
-    assert str(raised.value).startswith("miopenCreate: miopenStatusUnknownError (7); ")
-    assert str(raised.value).endswith(f"; {expected}")
+    text = explained(MiopenError("miopenCreate", 7, "miopenStatusUnknownError", ""))
+    assert text.startswith("miopenCreate: miopenStatusUnknownError (7)")
+    assert text.endswith(f"; {expected}")
+    assert explained(NativeError("no device")) == "no device"
 
 
 def test_a_folder_that_cannot_be_written_to(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from hipdnn_miopen_provider.database_folder import blaming_folder
+from hipdnn_miopen_provider.database_folder import explained
 from hipdnn_miopen_provider.native import NativeError, hip
 from hipdnn_miopen_provider.operation import Compilation
 from hipdnn_miopen_provider.plan import MiopenPlan
@@ -94,7 +94,6 @@ def recorded(operation: Operation, order: BuildOrder, details: list[str]) -> Ite
 
 def _compile(operation: Operation, compilation: Compilation, what: str) -> Launcher:
     try:
-        with blaming_folder():
-            return operation.compile(compilation)
+        return operation.compile(compilation)
     except NativeError as error:
-        raise ExecutionError(f"{what}: {error}") from error
+        raise ExecutionError(f"{what}: {explained(error)}") from error

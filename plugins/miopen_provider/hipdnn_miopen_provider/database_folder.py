@@ -7,14 +7,9 @@ from __future__ import annotations
 
 import os
 import tempfile
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
-from hipdnn_miopen_provider.native import MiopenError
+from hipdnn_miopen_provider.native import MiopenError, NativeError
 from hipdnn_miopen_provider.perf_db import USER_DB_VARIABLE, user_db_folder
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def folder_problem() -> str:
@@ -40,12 +35,7 @@ def folder_problem() -> str:
         )
 
 
-@contextmanager
-def blaming_folder() -> Iterator[None]:
-    """Let an error of MIOpen name the folder of its user databases, if that can't be used."""
-    try:
-        yield
-    except MiopenError as error:
-        if problem := folder_problem():
-            error.args = (f"{error}; {problem}",)
-        raise
+def explained(error: NativeError) -> str:
+    """Return an error's text, with what is wrong with the folder if MIOpen raised it over that."""
+    problem = folder_problem() if isinstance(error, MiopenError) else ""
+    return f"{error}; {problem}" if problem else str(error)

@@ -15,10 +15,10 @@ from hipdnn_miopen_provider.child import (
     order_after_tuning,
     tune_in_child,
 )
-from hipdnn_miopen_provider.database_folder import blaming_folder
+from hipdnn_miopen_provider.database_folder import explained
 from hipdnn_miopen_provider.find_enforce import warn_about_find_enforce
 from hipdnn_miopen_provider.machine import device
-from hipdnn_miopen_provider.native import FindMode, MiopenError, TuningPolicy, hip
+from hipdnn_miopen_provider.native import FindMode, MiopenError, NativeError, TuningPolicy, hip
 from hipdnn_miopen_provider.operation import BuildOrder
 from hipdnn_miopen_provider.progress import reported
 from hipdnn_miopen_provider.support import operation_of
@@ -39,6 +39,7 @@ from hipdnn_registry import (
     Engine,
     EngineOffer,
     EnginePriority,
+    ExecutionError,
     Resolution,
     benchmarking_knob,
     workspace_size_limit_knob,
@@ -135,12 +136,12 @@ class MiopenEngine(Engine):
         """
         try:
             operation = self._operation(graph)
-            with blaming_folder(), self._machine.query_handle() as handle:
+            with self._machine.query_handle() as handle:
                 need = operation.workspace(handle, deterministic=self.deterministic)
         except Unsupported as reason:
             return Declined(str(reason))
         except MiopenError as error:
-            return Declined(f"MIOpen refuses: {error}")
+            return Declined(f"MIOpen refuses: {explained(error)}")
         knobs = [benchmarking_knob()]
         if operation.has_workspace_limit:
             knobs.append(workspace_size_limit_knob(need.least, need.normal))
@@ -206,8 +207,11 @@ class MiopenEngine(Engine):
         """Return what MIOpen asks for now in the find mode of the effective policy."""
         token = cast("PlanToken", resolution.cache_token)
         operation = self._operation(graph)
-        with hip.on_device(token.ordinal), blaming_folder(), self._machine.query_handle() as handle:
-            need = operation.workspace(handle, deterministic=self.deterministic)
+        try:
+            with hip.on_device(token.ordinal), self._machine.query_handle() as handle:
+                need = operation.workspace(handle, deterministic=self.deterministic)
+        except NativeError as error:
+            raise ExecutionError(f"{operation.name}: {explained(error)}") from error
         size = need.default if token.find_mode is None else need.normal
         limit = resolution.settings.get(WORKSPACE_SIZE_LIMIT_KNOB)
         return size if limit is None else min(size, cast("int", limit.value))
