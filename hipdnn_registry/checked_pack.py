@@ -24,7 +24,7 @@ class CheckedPack:
         stream: Handle of the stream.
     """
 
-    __slots__ = ("_entries", "_workspace", "buffers", "stream", "workspace")
+    __slots__ = ("_entries", "_numbered", "_workspace", "buffers", "stream", "workspace")
 
     def __init__(
         self,
@@ -35,6 +35,7 @@ class CheckedPack:
     ) -> None:
         self._entries, self.stream, self.buffers = entries, stream, buffers
         self._workspace, self.workspace = workspace
+        self._numbered = any(type(key) is int for key, _ in entries)
 
     @classmethod
     def of(
@@ -66,7 +67,7 @@ class CheckedPack:
         """Whether these are the buffers, workspace and stream that were checked."""
         if type(pack) is not dict or len(pack) != len(self._entries):
             return False
-        if stream is not self.stream and not _same(stream, self.stream):
+        if stream is not self.stream and (type(stream) is not int or stream != self.stream):
             return False
         known, address = self._workspace
         if workspace is not known():
@@ -74,19 +75,12 @@ class CheckedPack:
         # known() is None, too, where it was a buffer that nobody has any more
         if address and (workspace is None or workspace.address != address):
             return False
-        for (key, value), (known_key, (known, address)) in zip(
-            pack.items(), self._entries, strict=True
-        ):
-            if key is not known_key and not _same(key, known_key):
-                return False
+        for key, (known, address) in self._entries:
+            value = pack.get(key)
             if value is None or value is not known() or (address and value.address != address):
                 return False
-        return True
-
-
-def _same(one: Any, other: Any) -> bool:
-    """Whether two are equal and of one type: 0 and False are no more than equal."""
-    return type(one) is type(other) and bool(one == other)
+        # False and 0.0 are found under 0, but are no uids
+        return not self._numbered or all(type(key) in {int, str} for key in pack)
 
 
 def _remembered(value: Any) -> _Remembered:
