@@ -104,6 +104,8 @@ def _report(error: BaseException, arguments: list[str]) -> int:
 def _verdict(error: BaseException, arguments: list[str]) -> tuple[str, int]:
     if isinstance(error, _USAGE_ERROR):
         message = error.format_message()  # type: ignore[attr-defined]  # found at run time
+        # newer typers say by what they validate
+        message = message.replace(": Value error, ", ": ", 1)
         return message + _quoting_hint(arguments), WRONG_INPUT
     if isinstance(error, HipdnnError):
         status = WRONG_INPUT if isinstance(error, InvalidInputError) else FAILED
