@@ -14,7 +14,7 @@ from hipdnn_registry.errors import HipdnnError, InvalidInputError
 
 from . import output
 from .app import app
-from .interrupts import INTERRUPTED, ending_on_interrupt
+from .interrupts import INTERRUPTED, INTERRUPTION, ending_on_interrupt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,12 +65,13 @@ def _run(arguments: list[str]) -> int:
     own = _own(arguments)
     # allowed after the command, too
     words = [word for word in own if word != _TRACEBACK] + arguments[len(own) :]
+    status: object
     try:
         with ending_on_interrupt():
-            status: object = app(words, prog_name="hipdnn", standalone_mode=False)
+            status = app(words, prog_name="hipdnn", standalone_mode=False)
         output.flush()
     except (KeyboardInterrupt, typer.Abort):
-        return INTERRUPTED
+        status = INTERRUPTED
     except (BrokenPipeError, output.StdoutError):
         raise
     except SystemExit as error:
@@ -79,6 +80,8 @@ def _run(arguments: list[str]) -> int:
         return _report(error, arguments)
     except Exception as error:
         return _report(error, arguments)
+    if status == INTERRUPTED:  # newer typers return it
+        output.complain(INTERRUPTION)
     return status if isinstance(status, int) else DONE
 
 
