@@ -108,6 +108,12 @@ def _contributions() -> list[Contribution]:
     return sorted(found, key=lambda one: (one.distribution, one.entry.name))
 
 
+def contributing() -> dict[str, str]:
+    """Return the distributions that bring commands, each with its version; loads nothing."""
+    entries = metadata.entry_points(group=ENTRY_POINT_GROUP)
+    return {entry.dist.name: entry.dist.version for entry in entries if entry.dist}
+
+
 class CommandGroup(typer.core.TyperGroup):
     """The core's commands, then those that packages contribute."""
 

@@ -14,7 +14,7 @@ from hipdnn_registry.errors import HipdnnError, InvalidInputError
 
 from . import output
 from .app import app
-from .interrupts import INTERRUPTED, ending_on_interrupt
+from .interrupts import INTERRUPTED, INTERRUPTION, ending_on_interrupt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,12 +65,13 @@ def _run(arguments: list[str]) -> int:
     own = _own(arguments)
     # allowed after the command, too
     words = [word for word in own if word != _TRACEBACK] + arguments[len(own) :]
+    status: object
     try:
         with ending_on_interrupt():
-            status: object = app(words, prog_name="hipdnn", standalone_mode=False)
+            status = app(words, prog_name="hipdnn", standalone_mode=False)
         output.flush()
     except (KeyboardInterrupt, typer.Abort):
-        return INTERRUPTED
+        status = INTERRUPTED
     except (BrokenPipeError, output.StdoutError):
         raise
     except SystemExit as error:
@@ -79,6 +80,8 @@ def _run(arguments: list[str]) -> int:
         return _report(error, arguments)
     except Exception as error:
         return _report(error, arguments)
+    if status == INTERRUPTED:  # newer typers return it
+        output.complain(INTERRUPTION)
     return status if isinstance(status, int) else DONE
 
 
@@ -104,6 +107,8 @@ def _report(error: BaseException, arguments: list[str]) -> int:
 def _verdict(error: BaseException, arguments: list[str]) -> tuple[str, int]:
     if isinstance(error, _USAGE_ERROR):
         message = error.format_message()  # type: ignore[attr-defined]  # found at run time
+        # newer typers say by what they validate
+        message = message.replace(": Value error, ", ": ", 1)
         return message + _quoting_hint(arguments), WRONG_INPUT
     if isinstance(error, HipdnnError):
         status = WRONG_INPUT if isinstance(error, InvalidInputError) else FAILED

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 """What a shell reports for SIGINT."""
 
+INTERRUPTION = "interrupted; engines' caches and databases are as they were then"
+"""What is said of it, wherever it came."""
+
 GRACE = 5.0
 """Seconds for a KeyboardInterrupt to be raised and all to be put away."""
 
@@ -65,5 +68,5 @@ def _watch(reader: socket.socket, grace: float) -> None:
         else:
             if not number:  # it went as Python would have it
                 return
-        output.complain("interrupted in an engine's native code; its caches are as they were then")
+        output.complain(INTERRUPTION)
         os._exit(INTERRUPTED)

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 import platform
+import re
+from contextlib import suppress
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from hipdnn_registry import __version__
 
+from .contributed import contributing
 from .output import Report, plain
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from rich.console import RenderableType
 
     from hipdnn_registry import EngineRegistry, ProviderRecord
@@ -22,7 +27,9 @@ NO_PROVIDER = (
 )
 
 _STYLES = {"loaded": "green", "unavailable": "yellow", "blocked": "yellow", "broken": "red"}
-_PACKAGES = ("numpy", "ml_dtypes", "pydantic", "pydantic_core", "pluggy", "typer", "rich")
+_PACKAGES = ("numpy", "ml-dtypes", "pydantic", "pydantic-core", "pluggy", "typer", "rich")
+_NAME = re.compile(r"[\w.-]+")
+"""What a requirement starts with."""
 
 
 def providers_report(registry: EngineRegistry) -> Report:
@@ -93,16 +100,34 @@ def versions_report(registry: EngineRegistry) -> Report:
     """Report what a bug report should say of this machine and installation."""
     records = registry.providers()
     brought = {r.distribution: r.distribution_version for r in records if r.distribution}
+    brought |= contributing()
+    packages = {name: _installed(name) for name in _PACKAGES} | brought
+    for name, version in _required_by(brought):
+        if name != "hipdnn-registry":
+            packages.setdefault(name, version)
     data = {
         "hipdnn-registry": __version__,
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "platform": platform.platform(),
         "cpus": len(os.sched_getaffinity(0)),
-        "packages": {name: _installed(name) for name in _PACKAGES} | brought,
+        "packages": packages,
         "providers": [record_data(record) for record in records],
         "environment": {k: v for k, v in sorted(os.environ.items()) if k.startswith("HIPDNN_")},
     }
     return Report(data, lambda: _versions(data, records))
+
+
+def _required_by(distributions: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield name and version of what distributions require, extras included, where it is here."""
+    for distribution in distributions:
+        try:
+            requirements = metadata.requires(distribution) or []
+        except metadata.PackageNotFoundError:  # metadata that somebody wrote by hand
+            continue
+        for requirement in requirements:
+            name = re.sub(r"[-_.]+", "-", _NAME.findall(requirement)[0]).lower()
+            with suppress(metadata.PackageNotFoundError):
+                yield name, metadata.version(name)
 
 
 def _installed(name: str) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes as c
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from tests.miopen_emulator.device import (
     CompilationError,
     Device,
 )
+from tests.native.test_leaks import allocated_bytes
 
 if TYPE_CHECKING:
     from hipdnn_miopen_emulator.pytest_plugin import Emulation
@@ -328,6 +331,41 @@ def test_a_compiled_kernel_is_kept(device: Device, miopen_emulator: Emulation) -
 def test_a_kernel_that_a_module_lacks(device: Device) -> None:
     assert device.load(device.compile_hip('extern "C" __global__ void k() {}')) == HIP_SUCCESS
     assert device.function("other")[0] == HIP_NOT_FOUND
+
+
+@pytest.mark.parametrize("kernels", ["execute", "accept"])
+def test_a_kernel_is_one_object_however_often_it_is_asked_for(
+    device: Device, monkeypatch: pytest.MonkeyPatch, kernels: str
+) -> None:
+    """MIOpen asks before each launch of Im2Col, from whatever thread calls it."""
+    monkeypatch.setenv("MIOPEN_EMULATOR_KERNELS", kernels)
+    kernel = 'extern "C" __global__ void {}(int* x) {{}}'
+    code = device.compile_hip(f"{kernel.format('k')} {kernel.format('other')}")
+    assert device.load(code) == HIP_SUCCESS
+    with ThreadPoolExecutor(8) as pool:
+        first = {
+            name: {f.value for s, f in pool.map(device.function, [name] * 200)}
+            for name in ("k", "other")
+        }
+    assert {len(handles) for handles in first.values()} == {1}
+    assert not first["k"] & first["other"]
+    assert device.load(code) == HIP_SUCCESS
+    assert device.function("k")[1].value not in first["k"]  # another module's
+
+
+def test_a_thread_that_has_ended_leaves_nothing_behind(device: Device) -> None:
+    """Each that launches gets a stack for faults, and others for its work items."""
+    assert device.load(device.compile_hip('extern "C" __global__ void k() {}')) == HIP_SUCCESS
+
+    def launch_from_threads(count: int) -> int:
+        for _ in range(count):
+            thread = Thread(target=device.launch, args=("k", []))
+            thread.start()
+            thread.join()
+        return allocated_bytes()
+
+    before = launch_from_threads(3)
+    assert launch_from_threads(50) - before < 50 * 4096
 
 
 def test_a_marker_is_never_taken_for_a_kernel(

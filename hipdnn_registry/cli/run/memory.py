@@ -22,16 +22,19 @@ _TEMPORARIES = 8 * 8 * BLOCK_ELEMENTS
 
 
 class MemoryShortageError(HipdnnError):
-    """A graph needs more memory than there is."""
+    """A graph needs more of the host's memory than there is."""
 
 
 class Need(NamedTuple):
-    """Bytes that a run takes at its peak.
+    """Bytes of the host's memory that a run takes at its peak, as estimated before it is planned.
+
+    What lies on a device is not counted: the plan's `workspace_size` may be more than `workspace`.
 
     Attributes:
         inputs: The tensors that it reads.
         outputs: The tensors that it writes.
-        workspace: Scratch memory of the engine, or of the reference where that is larger.
+        workspace: Scratch memory of the engine where that is the host's, or of the reference
+            where that is larger.
         check: A second copy of the outputs, for the reference; where a graph is ill-conditioned
             a third, with one of the inputs.
         benchmarking: Scratch copies of the tensors, where the engine measures its candidates.

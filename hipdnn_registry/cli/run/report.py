@@ -73,7 +73,7 @@ def run_report(registry: EngineRegistry, graph: Graph, options: RunOptions) -> R
         checked = compare(graph, outputs, expected, moved)
     remarks = list(dict.fromkeys(str(warning.message) for warning in caught))
     data = _plan_data(plan, remarks)
-    data |= {"seed": options.seed, "memory": need.data()} | _speed(graph, seconds)
+    data |= {"seed": options.seed, "host_memory": need.data()} | _speed(graph, seconds)
     data["check"] = None if checked is None else _check_data(checked)
     return Report(data, lambda: run_view(data), _failure(plan, checked))
 

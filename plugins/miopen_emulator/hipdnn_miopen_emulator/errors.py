@@ -18,7 +18,7 @@ class UnknownTreeError(InvalidInputError):
 
 
 class UnsuitableSettingError(InvalidInputError):
-    """An environment variable of the emulator with a value that is not allowed."""
+    """A variable of the emulator, or the option for it, with a value that is not allowed."""
 
 
 class UnsuitableCommandError(InvalidInputError):

@@ -40,7 +40,7 @@ def _file(value: str) -> str:
     path = Path(value).absolute()
     existing = path if path.exists() else path.parent
     good = not path.is_dir() and existing.exists() and os.access(existing, os.W_OK)
-    return "" if good else "a file that can be written to"
+    return "" if good else "a file that can be written to, in a folder that exists"
 
 
 def _anything(value: str) -> str:
@@ -67,12 +67,17 @@ _ALLOWED: dict[str, Callable[[str], str]] = {
 """Name without the prefix -> what says what is allowed, or '' for a good value."""
 
 
-def check_variables(variables: Mapping[str, str]) -> None:
+def check_variables(variables: Mapping[str, str], options: Mapping[str, str] | None = None) -> None:
     """Check the emulator's variables before a command starts under them. Empty is unset.
+
+    Args:
+        variables: Those of the environment that the command is to have.
+        options: Variable -> the option that gave its value, for messages.
 
     Raises:
         UnsuitableSettingError: A value that is not allowed, or no such variable.
     """
+    options = options or {}
     for name, value in variables.items():
         if not name.startswith(PREFIX) or not value:
             continue
@@ -84,6 +89,7 @@ def check_variables(variables: Mapping[str, str]) -> None:
             raise UnsuitableSettingError(f"the emulator has no environment variable {name}{hint}")
         wanted = allowed(value)
         if wanted:
-            raise UnsuitableSettingError(
-                f"environment variable {name} is '{value}', but must be {wanted}"
+            origin = (
+                f"option {options[name]}" if name in options else f"environment variable {name}"
             )
+            raise UnsuitableSettingError(f"{origin} is '{value}', but must be {wanted}")

@@ -15,6 +15,7 @@ import pytest
 
 import hipdnn_registry
 from hipdnn_registry.cli import main
+from hipdnn_registry.cli.interrupts import INTERRUPTION
 from tests.graphs import conv_graph
 from tests.hipdnn_registry.cli.conftest import COMMAND, ROOT, Hipdnn
 
@@ -227,7 +228,7 @@ def test_an_interrupt_is_130(start: Start) -> None:
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert err.strip() == ""
+    assert err.strip() == f"error: {INTERRUPTION}"
 
 
 def test_installed_as_a_command() -> None:

@@ -9,6 +9,7 @@ import pty
 import subprocess
 from collections import Counter
 from collections.abc import Callable
+from importlib import metadata
 
 import pytest
 
@@ -19,6 +20,7 @@ from hipdnn_registry.cli.output import write_json
 from hipdnn_registry.cli.text import layout_name, size_text, time_text
 from tests.graphs import fused_graph
 from tests.hipdnn_registry.cli.conftest import COMMAND, ROOT, Hipdnn
+from tests.hipdnn_registry.conftest import Site
 
 LINE = "MIOpenDriver convfp16 -n 2 -c 8 -H 9 -W 7 -k 8 -y 3 -x 3 -p 1 -q 1 -g 2 -F 1 -I NHWC"
 FORWARD = "MIOpenDriver conv -n 1 -c 2 -H 5 -W 5 -k 2 -y 3 -x 3 -p 1 -q 1 -F 1"
@@ -79,6 +81,25 @@ def test_versions(hipdnn: Hipdnn, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "provider acme 1.0, libacme 3.1, loaded" in plain
     assert "provider acme_absent of unknown version, unavailable: no ACME card" in plain
     assert "HIPDNN_LOG_LEVEL off" in plain
+
+
+def test_versions_has_what_brings_commands_and_what_is_required(hipdnn: Hipdnn, site: Site) -> None:
+    """Also where a provider is unavailable, and says nothing of what it stands on."""
+    site.install(
+        "hipdnn-absent", "raise ImportError('no card')", "hipdnn_registry.providers", "x", ""
+    )
+    requires = (
+        "Requires-Dist: Hypothesis.no_such>=1\nRequires-Dist: PyTest_XDist>=3; extra == 'x'\n"
+    )
+    with (site.folder / "hipdnn_absent-1.5.dist-info/METADATA").open("a") as file:
+        file.write(requires)
+    site.install("hipdnn-tool", "app = 1", "hipdnn_registry.commands", "tool", ":app")
+    packages = hipdnn("versions", "--json").json["packages"]
+    assert packages["hipdnn-absent"] == packages["hipdnn-tool"] == "1.5"
+    assert packages["pytest-xdist"] == metadata.version("pytest-xdist")
+    assert not any("such" in name for name in packages)
+    assert len({name.replace("_", "-") for name in packages}) == len(packages)
+    assert "hipdnn-registry" not in packages
 
 
 @pytest.mark.usefixtures("acme")

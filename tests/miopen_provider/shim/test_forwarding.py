@@ -23,6 +23,7 @@ from hipdnn_miopen_provider.shim import (
     TensorDescriptor,
     TensorLayout,
     TuningPolicy,
+    UnknownEntryPointWarning,
     UnsupportedOp,
     batch_normalization_forward_inference,
     convolution_forward,
@@ -398,7 +399,7 @@ def test_wrong_arguments_are_one_clear_error(case: str, handle: MiopenHandle) ->
 
 
 @pytest.mark.parametrize("entry", EntryPoint)
-@pytest.mark.parametrize("spelling", ["{}", "miopenSomethingElse,  {}", "MIOPEN{};"])
+@pytest.mark.parametrize("spelling", ["{}", " ,  {},", "MIOPEN{};"])
 def test_opting_out_of_one_entry_point(
     entry: EntryPoint, spelling: str, handle: MiopenHandle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -426,13 +427,20 @@ def test_opting_out_altogether(
     call()
 
 
-def test_names_that_are_no_entry_points_are_logged(
+def test_names_that_are_no_entry_points_are_warned_of_once(
     handle: MiopenHandle, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setenv("MIOPEN_DISABLE_HIPDNN_FOR", "miopenConvolutionForwrad")
-    with caplog.at_level("WARNING", logger="hipdnn_registry.miopen.shim"):
+    listed = f"nonsense, miopenConvolutionForwrad {EntryPoint.BATCH_NORMALIZATION_BACKWARD}"
+    monkeypatch.setenv("MIOPEN_DISABLE_HIPDNN_FOR", listed)
+    with pytest.warns(UnknownEntryPointWarning) as caught:
         Conv(ones).forward(handle)
-        Conv(ones).forward(handle)
-    assert [r.getMessage().split(",")[0] for r in caplog.records] == [
-        "MIOPEN_DISABLE_HIPDNN_FOR names 'miopenConvolutionForwrad'"
-    ]
+    Conv(ones).forward(handle)  # a second warning would be an error
+    with pytest.raises(UnsupportedOp, match="MIOPEN_DISABLE_HIPDNN_FOR"):
+        BatchNorm(ones).backward(handle)  # the name that is one keeps its effect
+    (message,) = [str(warning.message) for warning in caught]
+    assert message.startswith(
+        f"MIOPEN_DISABLE_HIPDNN_FOR={listed!r} names 'nonsense' and 'miopenConvolutionForwrad' "
+        "(did you mean 'miopenConvolutionForward' or "
+    )
+    assert message.endswith("entry points are those of hipdnn_miopen_provider.shim.EntryPoint")
+    assert [record.getMessage() for record in caplog.records] == [message]

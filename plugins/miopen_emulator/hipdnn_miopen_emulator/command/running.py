@@ -29,6 +29,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+_OPTIONS = {
+    KERNELS_VARIABLE: "--accept-only",
+    GUARD_VARIABLE: "--guard",
+    CLOCK_VARIABLE: "--clock",
+    LOG_VARIABLE: "--log",
+}
+"""Variable -> the option that stands for it."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunOptions:
     """The options of `hipdnn emulator run`; where one is not given, the environment decides."""
@@ -62,8 +71,10 @@ def run_command(command: Sequence[str], options: RunOptions) -> None:
         EmulatorUnavailableError: This machine can't fetch the tree.
         EmulatorError: The tree can't be built.
     """
-    variables = dict(os.environ) | options.variables()
-    check_variables(variables)  # before a build that may take a minute
+    given = options.variables()
+    variables = dict(os.environ) | given
+    # before a build that may take a minute
+    check_variables(variables, {name: _OPTIONS[name] for name in given})
     pins = tree_pins().get(options.miopen)
     accepting = variables.get(KERNELS_VARIABLE) == "accept"
     if pins and not pins.executes and not accepting:

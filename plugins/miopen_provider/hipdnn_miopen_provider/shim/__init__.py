@@ -41,7 +41,7 @@ from .errors import (
     NotInitialized,
     UnsupportedOp,
 )
-from .forwarding import EntryPoint
+from .forwarding import EntryPoint, UnknownEntryPointWarning
 from .fused_convolution import convolution_bias_activation_forward
 from .handle import MiopenHandle
 from .tensor_descriptor import TensorDescriptor, TensorLayout, derive_bn_tensor_descriptor
@@ -66,6 +66,7 @@ __all__ = [
     "TensorDescriptor",
     "TensorLayout",
     "TuningPolicy",
+    "UnknownEntryPointWarning",
     "UnsupportedOp",
     "batch_normalization_backward",
     "batch_normalization_forward_inference",

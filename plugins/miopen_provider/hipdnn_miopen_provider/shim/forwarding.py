@@ -16,6 +16,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import warnings
 from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING
 from hipdnn_miopen_provider.native import ConvolutionMode, FindMode, TuningPolicy
 from hipdnn_miopen_provider.tuning import FIND_MODE_KNOB, TUNING_POLICY_KNOB
 from hipdnn_registry import IntConstraint
+from hipdnn_registry.errors import near_spellings
 from hipdnn_registry.knobs import BENCHMARKING_KNOB, WORKSPACE_SIZE_LIMIT_KNOB
 
 from .errors import BadParm, UnsupportedOp
@@ -96,23 +98,36 @@ def check_enabled(entry_point: EntryPoint) -> None:
         )
 
 
-@lru_cache(maxsize=8)
+class UnknownEntryPointWarning(UserWarning):
+    """MIOPEN_DISABLE_HIPDNN_FOR has a name that is none of the shim's entry points."""
+
+
+@lru_cache(maxsize=64)
 def _disabled(listed: str) -> frozenset[EntryPoint]:
-    """Read a list of entry points, with or without "miopen", in any case."""
+    """Read a list of entry points, with or without "miopen", in any case.
+
+    Warns once a value of names that are none; the others keep their effect.
+    """
     known = {entry.lower().removeprefix("miopen"): entry for entry in EntryPoint}
-    found = set()
-    for word in re.split(r"[\s,;]+", listed.strip(" ,;\t\n")):
-        entry = known.get(word.lower().removeprefix("miopen"))
-        if entry is None:
-            _log.warning(
-                "%s names %r, which is no entry point of the shim; it has %s",
-                DISABLE_FOR,
-                word,
-                ", ".join(EntryPoint),
-            )
-        else:
-            found.add(entry)
-    return frozenset(found)
+    words = [word for word in re.split(r"[\s,;]+", listed) if word]
+    found = {word: known.get(word.lower().removeprefix("miopen")) for word in words}
+    unknown = [word for word, entry in found.items() if entry is None]
+    if unknown:
+        message = (
+            f"{DISABLE_FOR}={listed!r} names {' and '.join(map(_with_near, unknown))}, which the "
+            "shim does not have and ignores; its entry points are those of "
+            "hipdnn_miopen_provider.shim.EntryPoint"
+        )
+        _log.warning("%s", message)
+        warnings.warn(message, UnknownEntryPointWarning, stacklevel=2)
+    return frozenset(entry for entry in found.values() if entry is not None)
+
+
+def _with_near(word: str) -> str:
+    """Return a word in quotes, with near spellings behind it where there are some."""
+    spelled = f"miopen{word.lower().removeprefix('miopen')}"  # all have it, so it says nothing
+    hint = near_spellings(spelled, [entry.value for entry in EntryPoint])
+    return repr(word) + (f" ({hint.removeprefix('; ')})" if hint else "")
 
 
 def engine_for(problem: Problem) -> str:

@@ -83,8 +83,8 @@ def test_the_json_document(hipdnn: Hipdnn) -> None:
     assert run["best_seconds"] == min(run["seconds"])
     assert run["flops"] == 2 * 2 * 6 * 63 * 8 * 9
     assert run["gflops_per_second"] == pytest.approx(run["flops"] / run["best_seconds"] / 1e9)
-    assert run["memory"]["check"] == run["memory"]["outputs"] == 4 * 2 * 6 * 63
-    assert run["workspace_size"] <= run["memory"]["workspace"]
+    assert run["host_memory"]["check"] == run["host_memory"]["outputs"] == 4 * 2 * 6 * 63
+    assert run["workspace_size"] <= run["host_memory"]["workspace"]
     (output,) = run["check"]["outputs"]
     assert output["relative_error"] <= output["tolerance"] < 1e-4
 

@@ -4,6 +4,8 @@
 #include <signal.h>
 #include <ucontext.h>
 
+#include <memory>
+
 #include "../kernel/work_item.hpp"
 #include "block.hpp"
 #include "guarded_memory.hpp"
@@ -22,9 +24,33 @@ struct ThreadState {
   char *address = nullptr;
   bool write = false;
   bool address_known = false;
-  char *handler_stack = nullptr;  // the fault may be an overflow of the fiber's; kept for ever
 };
 thread_local ThreadState state;
+
+// What the handler runs on, as the fault may be an overflow of the fiber's stack. It goes with its
+// thread: a program may launch from many, one after the other.
+class HandlerStack {
+ public:
+  ~HandlerStack() {
+    if (!memory_) return;
+    stack_t none{};
+    none.ss_flags = SS_DISABLE;
+    sigaltstack(&none, nullptr);
+  }
+  void use() {
+    constexpr size_t BYTES = 64 << 10;
+    if (memory_) return;
+    memory_.reset(new char[BYTES]);
+    stack_t stack{};
+    stack.ss_sp = memory_.get();
+    stack.ss_size = BYTES;
+    sigaltstack(&stack, nullptr);
+  }
+
+ private:
+  std::unique_ptr<char[]> memory_;
+};
+thread_local HandlerStack handler_stack;  // apart from the state, which the handler itself reads
 
 void hand_on(int signal, siginfo_t *info, void *context) {
   const struct sigaction &old = previous[signal];
@@ -50,16 +76,6 @@ void handle(int signal, siginfo_t *info, void *context) {
   state.write =
       static_cast<ucontext_t *>(context)->uc_mcontext.gregs[REG_ERR] & PAGE_FAULT_WAS_WRITE;
   siglongjmp(state.escape, 1);
-}
-
-void use_handler_stack() {
-  constexpr size_t BYTES = 64 << 10;
-  if (state.handler_stack) return;
-  state.handler_stack = new char[BYTES];
-  stack_t stack{};
-  stack.ss_sp = state.handler_stack;
-  stack.ss_size = BYTES;
-  sigaltstack(&stack, nullptr);
 }
 
 struct Place {
@@ -133,7 +149,7 @@ void catch_faults() {
 }
 
 hipError_t guard_against_faults(const Launch &launch, const std::function<void()> &work) {
-  use_handler_stack();
+  handler_stack.use();
   if (sigsetjmp(state.escape, 0)) {
     state.in_kernel = false;
     report(launch);

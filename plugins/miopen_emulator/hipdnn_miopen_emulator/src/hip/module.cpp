@@ -6,7 +6,8 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <list>
+#include <map>
+#include <mutex>
 
 #include "module.hpp"
 #include "runtime.hpp"
@@ -17,7 +18,10 @@ namespace {
 
 struct Module {
   void *library = nullptr;
-  std::list<KernelFunction> functions;  // a list, as callers keep pointers to its elements
+  std::mutex lock;
+  // By name, one for each: callers ask again before each launch, and keep pointers to the elements,
+  // which a map leaves in place.
+  std::map<std::string, KernelFunction> functions;
 };
 
 bool starts_with(const void *image, const char *text) {
@@ -104,13 +108,18 @@ hipError_t hipModuleUnload(hipModule_t module) {
 hipError_t hipModuleGetFunction(hipFunction_t *function, hipModule_t module, const char *name) {
   if (!object_known(MODULE, module)) return hipErrorInvalidHandle;
   auto *owner = reinterpret_cast<Module *>(module);
-  const void *entry = nullptr;
-  if (owner->library) {
-    entry = dlsym(owner->library, (std::string("emulator_kernel_") + name).c_str());
-    if (!entry) return hipErrorNotFound;
+  std::lock_guard<std::mutex> guard(owner->lock);
+  auto found = owner->functions.find(name);
+  if (found == owner->functions.end()) {
+    const void *entry = nullptr;
+    if (owner->library) {
+      entry = dlsym(owner->library, (std::string("emulator_kernel_") + name).c_str());
+      if (!entry) return hipErrorNotFound;
+    }
+    KernelFunction made{name, static_cast<const KernelEntry *>(entry)};
+    found = owner->functions.emplace(name, made).first;
   }
-  owner->functions.push_back({name, static_cast<const KernelEntry *>(entry)});
-  *function = reinterpret_cast<hipFunction_t>(&owner->functions.back());
+  *function = reinterpret_cast<hipFunction_t>(&found->second);
   return hipSuccess;
 }
 }
