@@ -60,10 +60,11 @@ class PlanCache(Generic[T]):
         """Return the entry of a key, building it if need be, and whether it was there."""
         while True:
             with self._lock:
-                if key in self._entries:
+                known = self._entries.get(key)
+                if known is not None:
                     self._entries.move_to_end(key)
                     self._hits += 1
-                    return self._entries[key], True
+                    return known, True
                 ours = key not in self._building
                 if ours:
                     self._misses += 1
