@@ -297,7 +297,8 @@ def _named(engine: object) -> tuple[str, object]:
     """An engine with its name; what is no sound engine comes as something else than an `Engine`."""
     name = getattr(engine, "name", None)
     sound = isinstance(engine, Engine) and isinstance(name, str) and name
-    if sound and isinstance(engine, Engine) and type(engine.priority + 0) is int:
+    priority: object = getattr(engine, "priority", None)
+    if sound and isinstance(priority, int) and not isinstance(priority, bool):
         return str(name), engine
     return repr(engine), repr(engine)
 

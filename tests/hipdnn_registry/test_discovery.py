@@ -319,7 +319,6 @@ def with_priority(priority: Any) -> ReluEngine:
         (lambda: AcmeProvider(name=cast("str", ["a"])), "info.name must be a text"),
         (lambda: AcmeProvider(version=""), "info.version must be a text"),
         (lambda: AcmeProvider(libraries=None), "info.libraries must be a mapping"),
-        (lambda: AcmeProvider(with_priority("high")), "TypeError"),
     ],
 )
 def test_a_provider_against_the_contract_is_broken_alone(make: Any, problem: str) -> None:
@@ -330,6 +329,15 @@ def test_a_provider_against_the_contract_is_broken_alone(make: Any, problem: str
     assert problem in broken.reason
     assert loaded.engines == ("SOUND",)
     assert registry.create_execution_plan_ext(relu_graph()).engine_name == "SOUND"
+
+
+@pytest.mark.parametrize("priority", ["high", None, 1.5, True])
+def test_an_engine_without_an_int_for_a_priority_is_refused_alone(priority: Any) -> None:
+    provider = AcmeProvider(ReluEngine("SOUND"), with_priority(priority))
+    (record,) = EngineRegistry([provider], entry_points=False).providers()
+    assert (record.status, record.engines) == (ProviderStatus.LOADED, ("SOUND",))
+    (problem,) = record.refused.values()
+    assert "is no Engine with a text for a name and an int for a priority" in problem
 
 
 def test_one_name_is_a_name_and_no_list_of_letters() -> None:
