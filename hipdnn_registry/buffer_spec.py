@@ -12,12 +12,10 @@ from .dlpack import DeviceTensor, device_tensor, is_on_device
 from .errors import VariantPackError
 from .graph import packed_strides
 from .provider import DeviceBuffer
+from .streams import ADDRESS_END
 
 if TYPE_CHECKING:
     from .graph import Graph, TensorAttributes
-
-ADDRESS_END = 1 << 64
-"""Behind all addresses and handles; beyond, what takes a pointer would cut bits off."""
 
 _MAX_OVERLAP_WORK = 10_000  # candidate solutions that numpy may try before it gives up
 

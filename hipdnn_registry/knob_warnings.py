@@ -34,7 +34,7 @@ class KnobWarnings:
     def due(
         self,
         settings: Mapping[str, KnobSetting],
-        dropped: Sequence[KnobSetting],
+        dropped: tuple[KnobSetting, ...],
         info: EngineConfigInfo,
         *,
         refuses: bool,
@@ -51,7 +51,7 @@ class KnobWarnings:
             KnobError: A knob was dropped, and `refuses`.
         """
         if dropped and refuses:
-            refuse_unadvertised(tuple(dropped), info)
+            refuse_unadvertised(dropped, info)
         due = [*self._dropped(dropped, info), *self._deprecated(settings, info)]
         for warning in due:
             _log.warning("%s", warning)

@@ -7,7 +7,8 @@ from typing import Any
 
 from .errors import InvalidInputError
 
-_END = 1 << 64
+ADDRESS_END = 1 << 64
+"""Behind all addresses and handles; beyond, what takes a pointer would cut bits off."""
 
 
 def stream_handle(stream: Any) -> int | None:
@@ -25,10 +26,11 @@ def stream_handle(stream: Any) -> int | None:
     stands_for = not isinstance(stream, Number) and not hasattr(stream, "dtype")
     if stands_for and hasattr(stream, "__int__"):
         handle = int(stream)
-    if handle is not None and (type(handle) is not int or not 0 <= handle < _END):
-        shown = f"{type(stream).__name__} {stream!r:.80}"
+    if handle is not None and (type(handle) is not int or not 0 <= handle < ADDRESS_END):
+        from .buffer_spec import shown  # brings numpy
+
         raise InvalidInputError(
-            f"stream is {shown}, but must be None or a stream's handle: an int of 64 bits that is "
-            "not negative, or an object that int() makes one of"
+            f"stream is {shown(stream)}, but must be None or a stream's handle: an int of 64 "
+            "bits that is not negative, or an object that int() makes one of"
         )
     return handle

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.ma import MaskedArray
 
-from .buffer_spec import ADDRESS_END, BufferSpec, Placed, buffer_spec, share_memory, shown
+from .buffer_spec import BufferSpec, Placed, buffer_spec, share_memory, shown
 from .errors import VariantPackError, WorkspaceError, near_spellings
 from .provider import BufferKind, DeviceBuffer
+from .streams import ADDRESS_END
 
 if TYPE_CHECKING:
     from .graph import Graph

@@ -54,11 +54,14 @@ class Need(NamedTuple):
         sizes = {True: 0, False: 0}
         for tensor in graph.io_tensors:
             sizes[tensor.uid in graph.output_uids] += tensor.span_bytes
+        copies = sizes[True] if check else 0
+        if check and is_ill_conditioned(graph):
+            copies += sum(sizes.values())
         return cls(
             inputs=sizes[False],
             outputs=sizes[True],
             workspace=workspace,
-            check=(sizes[True] + sum(sizes.values()) * is_ill_conditioned(graph)) * check,
+            check=copies,
             benchmarking=sum(sizes.values()) if benchmarking else 0,
         )
 

@@ -131,20 +131,15 @@ class MiopenLibrary:
         if status:
             self.fail(name, status)
 
-    def function(self, name: str, *, checked: bool = True) -> Any:
-        """The ctypes function of a call; it returns the status.
+    def unchecked(self, name: str) -> Any:
+        """The ctypes function of a call, which returns the status, without its prototype.
 
-        Args:
-            name: Name of the call.
-            checked: Whether it checks and converts its arguments by the prototype. If not, they
-                have to be what the prototype's types make of them.
+        Its arguments have to be what the prototype's types make of them.
 
         Raises:
             MissingSymbolError: This libMIOpen doesn't export it.
         """
         self.require(name)
-        if checked:
-            return self._functions[name]
         function = self._unchecked.get(name)
         if function is None:
             function = self._library[name]  # by item: a new object, without the prototype

@@ -110,7 +110,7 @@ class PreparedCall:
 
     def __init__(self, name: str, *arguments: Any) -> None:
         self._name, self._library = name, library.load()
-        self._function = self._library.function(name, checked=False)
+        self._function = self._library.unchecked(name)
         self._kept = arguments  # what was converted may refer to it
         self._converted: list[Any] = []
         self._later: list[tuple[int, Later]] = []
