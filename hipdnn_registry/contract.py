@@ -7,7 +7,7 @@ names the engine, its provider and the step; the caller's program and the other 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar, TypeVarTuple
 
 from .errors import EngineDefectError, HipdnnError
 from .provider import (
@@ -24,20 +24,34 @@ if TYPE_CHECKING:
     from .knobs import KnobList
 
 T = TypeVar("T")
+Arguments = TypeVarTuple("Arguments")
 
 CODE_ERRORS = (Exception, SystemExit)
 """What guarded code may raise; an engine that calls sys.exit must not end the program."""
 
 
-def guarded(engine: RegisteredEngine, step: str, action: Callable[[], T], hint: str = "") -> T:
+def guarded(
+    engine: RegisteredEngine,
+    step: str,
+    action: Callable[[*Arguments], T],
+    *arguments: *Arguments,
+    hint: str = "",
+) -> T:
     """Run an engine's code.
+
+    Args:
+        engine: The engine.
+        step: What the code does, for the error.
+        action: The code.
+        *arguments: What it is called with.
+        hint: What else the error says.
 
     Raises:
         HipdnnError: What it raised on purpose.
         EngineDefectError: It raised anything else, short of an interrupt.
     """
     try:
-        return action()
+        return action(*arguments)
     except HipdnnError:
         raise
     except CODE_ERRORS as error:
@@ -150,7 +164,7 @@ def checked_size(engine: RegisteredEngine, step: str, size: object) -> int:
 
 
 def _check_notes(engine: RegisteredEngine, step: str, notes: object) -> None:
-    if not isinstance(notes, tuple) or not all(isinstance(note, str) for note in notes):
+    if not isinstance(notes, tuple) or [note for note in notes if not isinstance(note, str)]:
         breach(engine, step, f"gave the notes {notes!r}; a tuple of texts is due")
 
 

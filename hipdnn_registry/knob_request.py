@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, NoReturn
 
 from .environment import FORCE_BENCHMARKING
 from .errors import KnobError, near_spellings
-from .knobs import BENCHMARKING_KNOB
+from .knobs import BENCHMARKING_KNOB, KnobSetting
 from .provider import EffectiveSetting, SettingSource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from .answers import EngineConfigInfo
+    from .constraints import KnobValue
     from .environment import Environment
-    from .knobs import KnobSetting
 
 
 def request(
-    info: EngineConfigInfo, settings: Mapping[str, KnobSetting], environment: Environment
+    info: EngineConfigInfo, settings: Mapping[str, KnobValue], environment: Environment
 ) -> tuple[dict[str, EffectiveSetting], tuple[KnobSetting, ...]]:
     """Decide every advertised knob: default, then caller, then environment.
 
@@ -37,14 +37,14 @@ def request(
     """
     effective = dict(info.default_settings)
     dropped = []
-    for knob_id, setting in settings.items():
+    for knob_id, value in settings.items():
         knob = info.knobs.get(knob_id)
         if knob is None:
-            dropped.append(setting)
+            dropped.append(KnobSetting(knob_id, value))
             continue
-        if knob.constraint is not None and knob.constraint.violation(setting.value):
-            knob.validate(setting, where=info.where)
-        effective[knob_id] = EffectiveSetting(setting.value, SettingSource.CALLER)
+        if knob.constraint is not None and knob.constraint.violation(value):
+            knob.validate(KnobSetting(knob_id, value), where=info.where)
+        effective[knob_id] = EffectiveSetting(value, SettingSource.CALLER)
     force = environment.force_benchmarking
     if force is not None and info.supports_exhaustive:
         asked = effective[BENCHMARKING_KNOB]

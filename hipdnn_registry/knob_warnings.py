@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from .answers import EngineConfigInfo
+    from .constraints import KnobValue
     from .knobs import KnobSetting
 
 _log = logging.getLogger("hipdnn_registry.registry")
@@ -33,7 +34,7 @@ class KnobWarnings:
 
     def due(
         self,
-        settings: Mapping[str, KnobSetting],
+        settings: Mapping[str, KnobValue],
         dropped: tuple[KnobSetting, ...],
         info: EngineConfigInfo,
         *,
@@ -68,7 +69,7 @@ class KnobWarnings:
             )
 
     def _deprecated(
-        self, settings: Mapping[str, KnobSetting], info: EngineConfigInfo
+        self, settings: Mapping[str, KnobValue], info: EngineConfigInfo
     ) -> Iterator[UserWarning]:
         for knob in info.deprecated_knobs:
             key = (info.engine_name, knob.knob_id)

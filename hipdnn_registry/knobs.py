@@ -33,8 +33,13 @@ def knob_value(value: object, knob_id: str) -> KnobValue:
         knob_id: The knob that it is for, for the message.
 
     Raises:
-        KnobError: A bool, NaN, infinity, an integer beyond 64 bits, or another type.
+        KnobError: A bool, NaN, infinity, an integer beyond 64 bits, or another type; or the id is
+            no str.
     """
+    if not isinstance(knob_id, str):
+        raise KnobError(f"a knob's id is {knob_id!r:.80}, but must be a str")
+    if type(value) is int and _INT64_MIN <= value <= _INT64_MAX:  # as nearly always
+        return value
     if isinstance(value, str):
         return str(value)
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
@@ -69,10 +74,7 @@ class KnobSetting:
     value: KnobValue
 
     def __post_init__(self) -> None:
-        if not isinstance(self.knob_id, str):
-            raise KnobError(f"a knob's id is {self.knob_id!r:.80}, but must be a str")
-        if type(self.value) is not int or not _INT64_MIN <= self.value <= _INT64_MAX:
-            object.__setattr__(self, "value", knob_value(self.value, self.knob_id))
+        object.__setattr__(self, "value", knob_value(self.value, self.knob_id))
 
     def __str__(self) -> str:
         return f"{self.knob_id}={self.value!r}"
@@ -244,8 +246,8 @@ Sequence.register(KnobList)
 KnobSettings = Sequence[KnobSetting] | Mapping[str, KnobValue] | None
 
 
-def as_settings(settings: KnobSettings) -> dict[str, KnobSetting]:
-    """Bring a list of settings or a mapping into one form.
+def as_values(settings: KnobSettings) -> dict[str, KnobValue]:
+    """Bring a list of settings or a mapping into one form: values by knob id.
 
     Raises:
         KnobError: A knob is set twice, a value is of no knob type, or an entry is no setting.
@@ -253,21 +255,21 @@ def as_settings(settings: KnobSettings) -> dict[str, KnobSetting]:
     if settings is None:
         return {}
     if not isinstance(settings, (list, tuple)):
-        if isinstance(settings, Mapping):
-            return {knob_id: KnobSetting(knob_id, value) for knob_id, value in settings.items()}
+        if type(settings) is dict or isinstance(settings, Mapping):
+            return {knob_id: knob_value(value, knob_id) for knob_id, value in settings.items()}
         if isinstance(settings, (str, bytes, KnobSetting)) or not isinstance(settings, Iterable):
             raise KnobError(
                 f"settings are {settings!r:.80}, but must be a list of KnobSetting or a mapping "
                 "from knob id to value"
             )
-    found: dict[str, KnobSetting] = {}
+    found: dict[str, KnobValue] = {}
     for setting in settings:
         if not isinstance(setting, KnobSetting):
             raise KnobError(f"a knob setting must be a KnobSetting, not {setting!r}")
         if setting.knob_id in found:
             raise KnobError(
-                f"knob '{setting.knob_id}' is set twice: to {found[setting.knob_id].value!r} and "
+                f"knob '{setting.knob_id}' is set twice: to {found[setting.knob_id]!r} and "
                 f"to {setting.value!r}"
             )
-        found[setting.knob_id] = setting
+        found[setting.knob_id] = setting.value
     return found

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, SupportsInt
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsInt
 
 from .checked_pack import CheckedPack
 from .contract import CODE_ERRORS, breach, guarded
@@ -38,8 +37,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("hipdnn_registry.plan")
 
 
-@dataclass(frozen=True, slots=True)
-class SharedPlan:
+class SharedPlan(NamedTuple):
     """A compiled plan with the uids of the graph it was built from, in canonical order."""
 
     compiled: CompiledPlan
@@ -192,7 +190,7 @@ class ExecutionPlan:
         """
         handle = stream_handle(stream)
         buffers, given = self._check(variant_pack, workspace, handle)
-        run = guarded(self._engine, "bind", lambda: self._compiled.bind(buffers, given, handle))
+        run = guarded(self._engine, "bind", self._compiled.bind, buffers, given, handle)
         if not callable(run):
             breach(self._engine, "bind", f"returned {run!r}, which can't be called")
         if self.buffer_kind is BufferKind.HOST:

@@ -18,7 +18,6 @@ from .contract import (
     checked_plan,
     checked_resolution,
     checked_size,
-    engine_failure,
     guarded,
 )
 from .discovery import ProviderFilter, discover
@@ -32,7 +31,7 @@ from .errors import (
 from .graph import Graph
 from .knob_request import request
 from .knob_warnings import KnobWarnings
-from .knobs import KnobSettings, as_settings
+from .knobs import KnobSettings, as_values
 from .plan_cache import CacheInfo, PlanCache
 from .plans import ExecutionPlan, SharedPlan
 from .selection import ranked
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     from .catalog import Catalog, ProviderRecord, RegisteredEngine
     from .constraints import KnobValue
     from .knobs import KnobList, KnobSetting
-    from .provider import Provider, Resolution
+    from .provider import EffectiveSetting, Provider, Resolution
 
 _log = logging.getLogger("hipdnn_registry.registry")
 
@@ -58,7 +57,7 @@ class _Request(NamedTuple):
     info: EngineConfigInfo
     resolution: Resolution
     dropped: tuple[KnobSetting, ...]
-    settings: Mapping[str, KnobSetting]
+    settings: Mapping[str, KnobValue]
 
 
 class EngineRegistry:
@@ -200,11 +199,8 @@ class EngineRegistry:
         not advertise are ignored.
         """
         entry, info, resolution, *_ = self._request(graph, engine, settings, Environment.read())
-        size = guarded(
-            entry,
-            "estimate_workspace",
-            lambda: entry.engine.estimate_workspace(graph, resolution),
-        )
+        estimate = entry.engine.estimate_workspace
+        size = guarded(entry, "estimate_workspace", estimate, graph, resolution)
         if size is None:
             return info.estimated_workspace_size
         return checked_size(entry, "estimate_workspace", size)
@@ -267,14 +263,10 @@ class EngineRegistry:
         environment: Environment,
     ) -> _Request:
         entry, info = self._best(graph) if engine is None else self._serving(graph, engine)
-        asked = as_settings(settings)
+        asked = as_values(settings)
         effective, dropped = request(info, asked, environment)
-        try:  # as `guarded` does, without the price of a call on this path
-            resolution = entry.engine.resolve(graph, dict(effective), environment)
-        except HipdnnError:
-            raise
-        except CODE_ERRORS as error:
-            raise engine_failure(entry, "resolve", error) from error
+        resolve = entry.engine.resolve
+        resolution = guarded(entry, "resolve", resolve, graph, dict(effective), environment)
         resolution = checked_resolution(entry, resolution, effective, info.knobs)
         return _Request(entry, info, resolution, dropped, asked)
 
@@ -285,7 +277,7 @@ class EngineRegistry:
             start = time.perf_counter()
             defects = asked.info.defects
             hint = f" (and of its knobs, {'; '.join(defects)})" if defects else ""
-            compiled = guarded(entry, "build", lambda: entry.engine.build(graph, resolution), hint)
+            compiled = guarded(entry, "build", entry.engine.build, graph, resolution, hint=hint)
             seconds = time.perf_counter() - start
             return SharedPlan(checked_plan(entry, compiled), graph.content_key.uids, seconds)
 
@@ -296,7 +288,7 @@ class EngineRegistry:
             entry.name,
             entry.info.name,
             entry.info.version,
-            tuple([(k, _exact(s.value)) for k, s in resolution.settings.items()]),
+            _exact(resolution.settings),
             resolution.cache_token,
         )
         try:
@@ -350,9 +342,14 @@ class EngineRegistry:
         raise self.explain(graph).no_engine_error()
 
 
-def _exact(value: KnobValue) -> Hashable:
-    """A value as a part of a key, where 1, 1.0 and True, or 0.0 and -0.0, must not be equal."""
-    return value if type(value) is int else (type(value).__name__, repr(value))
+def _exact(settings: Mapping[str, EffectiveSetting]) -> Hashable:
+    """Settings as a part of a key, where 1, 1.0 and True, or 0.0 and -0.0, must not be equal."""
+    return tuple(
+        [
+            (knob_id, value if type(value) is int else (type(value).__name__, repr(value)))
+            for knob_id, (value, *_) in settings.items()
+        ]
+    )
 
 
 def _provider_names(names: Iterable[str] | str, argument: str) -> frozenset[str]:

@@ -24,7 +24,7 @@ from hipdnn_registry import (
     workspace_size_limit_knob,
 )
 from hipdnn_registry.knob_rules import sound_knobs
-from hipdnn_registry.knobs import as_settings
+from hipdnn_registry.knobs import as_values
 
 INT64_MAX = 2**63 - 1
 
@@ -193,12 +193,12 @@ def test_an_infinite_bound_has_no_place_in_json() -> None:
 
 def test_settings_come_as_list_or_mapping() -> None:
     setting = KnobSetting("a.b", 1)
-    assert as_settings([setting]) == as_settings({"a.b": 1}) == {"a.b": setting}
-    assert as_settings(None) == as_settings([]) == {}
+    assert as_values([setting]) == as_values({"a.b": 1}) == {"a.b": 1}
+    assert as_values(None) == as_values([]) == {}
     with pytest.raises(KnobError, match="set twice: to 1 and to 2"):
-        as_settings([setting, KnobSetting("a.b", 2)])
+        as_values([setting, KnobSetting("a.b", 2)])
     with pytest.raises(KnobError, match="must be a KnobSetting"):
-        as_settings([("a.b", 1)])  # type: ignore[list-item]
+        as_values([("a.b", 1)])  # type: ignore[list-item]
 
 
 @pytest.mark.parametrize(
