@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from hipdnn_miopen_provider import native
-from hipdnn_miopen_provider.native import TuningPolicy, convolution, hip
+from hipdnn_miopen_provider.native import TuningPolicy, convolution, hip, library
 from hipdnn_miopen_provider.progress import TuningProgress, TuningStage
 from hipdnn_miopen_provider.provider import MiopenProvider
 from hipdnn_registry import (
@@ -279,6 +279,63 @@ def test_a_plan_that_is_dropped_is_released_without_the_collector() -> None:
             assert live_objects()["events"] == before["events"]
         finally:
             gc.enable()
+
+
+def calls_of(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of all calls of the libraries from now on."""
+    names: list[str] = []
+    miopen, of_miopen, of_hip = library.load(), library.load().call, hip.call
+
+    def miopen_call(name: str, *arguments: Any) -> None:
+        names.append(name)
+        of_miopen(name, *arguments)
+
+    def hip_call(name: str, *arguments: Any) -> Any:
+        names.append(name)
+        return of_hip(name, *arguments)
+
+    monkeypatch.setattr(miopen, "call", miopen_call)
+    monkeypatch.setattr(hip, "call", hip_call)
+    return names
+
+
+def test_plans_of_a_graph_take_over_its_descriptors_one_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The query makes them; a second plan that lives beside the first needs its own."""
+    registry, graph = new_registry(plan_cache_size=0), conv_forward(45)
+    settings = {POLICY: TuningPolicy.NONE.value}
+    registry.get_engine_configs(graph)
+    made = "miopenCreateTensorDescriptor"
+    with stderr_to(Path(os.devnull)):
+        calls = calls_of(monkeypatch)
+        first = registry.create_execution_plan_ext(graph, ENGINE, settings)
+        assert calls.count(made) == 0
+        second = registry.create_execution_plan_ext(graph, ENGINE, settings)
+        assert calls.count(made) == 3
+        run(first)
+        run(second)
+        del first, second
+        assert calls.count("miopenDestroyTensorDescriptor") == 3
+        calls.clear()
+        run(registry.create_execution_plan_ext(graph, ENGINE, settings))
+    assert calls.count(made) == 0
+    del registry
+    gc.collect()
+    assert calls.count("miopenDestroyTensorDescriptor") == 12  # 2 engines, 2 find modes, x, w and y
+
+
+def test_the_device_is_waited_for_before_handles_that_were_used_are_destroyed(
+    registry: EngineRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with stderr_to(Path(os.devnull)):
+        plans = [registry.create_execution_plan_ext(conv_forward(46), ENGINE) for _ in range(2)]
+        registry.clear()
+        run(plans[0])
+        calls = calls_of(monkeypatch)
+        del plans
+    assert calls.count("miopenDestroy") == 1
+    assert calls[: calls.index("miopenDestroy")] == ["hipDeviceSynchronize"]
 
 
 def test_a_failed_build_leaves_nothing(

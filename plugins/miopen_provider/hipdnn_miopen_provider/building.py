@@ -16,7 +16,7 @@ from hipdnn_registry import ExecutionError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from hipdnn_miopen_provider.operation import BuildOrder, Launcher, Operation
+    from hipdnn_miopen_provider.operation import BuildOrder, Launcher, Operation, Solver, Subject
     from hipdnn_miopen_provider.progress import TuningProgress
 
 
@@ -25,7 +25,7 @@ def build_plan(
     order: BuildOrder,
     ordinal: int,
     *,
-    what: str,
+    subject: Subject,
     notes: Sequence[str] = (),
     on_progress: Callable[[TuningProgress], None] | None = None,
 ) -> MiopenPlan:
@@ -38,7 +38,7 @@ def build_plan(
         operation: What to compute.
         order: How to build it.
         ordinal: The device.
-        what: Operation, graph and policy, for messages.
+        subject: What is built, for messages.
         notes: Sentences that the plan's own are added to.
         on_progress: Told about the tuning, if the order is to tune.
 
@@ -46,31 +46,32 @@ def build_plan(
         ExecutionError: MIOpen or HIP failed, or no solver fits; says what the perf-db has gained
             or lost by then.
     """
-    with hip.on_device(ordinal), ExitStack() as owned:
-        compilation = Compilation(order, owned)
-        changes = ""
-        if order.tunes:
-            with reported(what, on_progress) as details, recorded(operation, order, details):
-                launcher = _compile(operation, compilation, what)
-            (changes,) = details
-        else:
-            launcher = _compile(operation, compilation, what)
-        kept = owned.pop_all()
-    told = [*notes, *_solvers(operation, compilation)]
-    told += [f"workspace: {launcher.workspace_size} bytes", *compilation.notes]
-    if changes:
-        told.append(changes)
-    plan = MiopenPlan(launcher, operation.sizes, kept, ordinal, tuple(told))
-    plan.in_place = operation.in_place
-    return plan
+    compilation, changes = Compilation(order, ExitStack()), list[str]()
+    with hip.on_device(ordinal):
+        try:
+            if order.tunes:
+                report = reported(str(subject), on_progress)
+                with report as changes, recorded(operation, order, changes):
+                    launcher = _compile(operation, compilation, subject)
+            else:
+                launcher = _compile(operation, compilation, subject)
+            told = (
+                *notes,
+                *[_told(operation, order, solver) for solver in compilation.solvers],
+                f"workspace: {launcher.workspace_size} bytes",
+                *compilation.notes,
+                *changes,
+            )
+            return MiopenPlan(launcher, operation, compilation.owned, ordinal, told)
+        except BaseException:
+            compilation.owned.close()
+            raise
 
 
-def _solvers(operation: Operation, compilation: Compilation) -> Iterator[str]:
-    for solver in compilation.solvers:
-        # the name is in a file, which is worth reading where a search took its time anyway
-        measured = compilation.order.find_mode is not None
-        name = solver_name(operation, solver) if measured else None
-        yield f"solver: {name} ({solver})" if name else f"solver: {solver}"
+def _told(operation: Operation, order: BuildOrder, solver: Solver) -> str:
+    # the name is in a file, which is worth reading where a search took its time anyway
+    name = None if order.find_mode is None else solver_name(operation, solver)
+    return f"solver: {name} ({solver})" if name else f"solver: {solver}"
 
 
 @contextmanager
@@ -92,8 +93,8 @@ def recorded(operation: Operation, order: BuildOrder, details: list[str]) -> Ite
     details.append(f"user perf-db: {changes()}")
 
 
-def _compile(operation: Operation, compilation: Compilation, what: str) -> Launcher:
+def _compile(operation: Operation, compilation: Compilation, subject: Subject) -> Launcher:
     try:
         return operation.compile(compilation)
     except NativeError as error:
-        raise ExecutionError(f"{what}: {explained(error)}") from error
+        raise ExecutionError(f"{subject}: {explained(error)}") from error

@@ -23,13 +23,12 @@ import sys
 import tempfile
 import threading
 import time
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hipdnn_miopen_provider.building import build_plan
 from hipdnn_miopen_provider.native import FindMode, TuningPolicy
-from hipdnn_miopen_provider.operation import BuildOrder
+from hipdnn_miopen_provider.operation import BuildOrder, Subject
 from hipdnn_miopen_provider.progress import log
 from hipdnn_miopen_provider.support import operation_of
 from hipdnn_registry import ExecutionError, Graph, HipdnnError
@@ -100,7 +99,7 @@ def order_after_tuning(order: BuildOrder) -> BuildOrder:
     the find-db knows the problem.
     """
     policy = None if order.policy is None else TuningPolicy.NONE
-    return replace(order, policy=policy, find_mode=FindMode.Normal, exhaustive=False)
+    return order._replace(policy=policy, find_mode=FindMode.Normal, exhaustive=False)
 
 
 def tune_in_child(
@@ -124,7 +123,7 @@ def tune_in_child(
     folder = Path(tempfile.mkdtemp(prefix="hipdnn-miopen-tuning-"))
     request = folder / "request.json"
     request.write_text(
-        json.dumps({"graph": graph.to_dict(), "ordinal": ordinal, "order": asdict(order)})
+        json.dumps({"graph": graph.to_dict(), "ordinal": ordinal, "order": order._asdict()})
     )
     start = time.perf_counter()
     written = folder / "log"
@@ -221,7 +220,12 @@ def main(request: Path) -> int:
     try:
         graph = Graph.from_json(asked["graph"])
         operation = operation_of(graph, deterministic=order.deterministic)
-        build_plan(operation, order, asked["ordinal"], what="tuning")
+        build_plan(
+            operation,
+            order,
+            asked["ordinal"],
+            subject=Subject(operation.name, graph.content_key.digest, order.policy),
+        )
     except HipdnnError as error:
         print(f"{type(error).__name__}: {error}", flush=True)
         return 1

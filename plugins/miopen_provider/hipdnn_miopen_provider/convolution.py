@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from hipdnn_miopen_provider.native import (
@@ -26,14 +27,21 @@ from hipdnn_miopen_provider.operation import (
     WorkspaceNeed,
 )
 from hipdnn_miopen_provider.perf_db import ConvolutionKey
+from hipdnn_miopen_provider.spares import Spares
 from hipdnn_miopen_provider.tensors import Unsupported, layout_name
 from hipdnn_registry import ExecutionError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from contextlib import ExitStack
 
-    from hipdnn_miopen_provider.native import FindResult, Handle
+    from hipdnn_miopen_provider.native import (
+        BoundCall,
+        ConvolutionAlgorithm,
+        DeviceMemory,
+        FindResult,
+        Handle,
+        PreparedCall,
+    )
     from hipdnn_miopen_provider.perf_db import BatchNormKey
     from hipdnn_miopen_provider.tensors import TensorSpec
 
@@ -86,38 +94,55 @@ class Convolution(Operation):
         """x, w and y by uid."""
         return dict(zip(self.uids, (self.x, self.w, self.y), strict=True))
 
+    @cached_property
+    def _ports(self) -> Mapping[str, int]:
+        return dict(zip("xwy", self.uids, strict=True))
+
+    @cached_property
+    def _spares(self) -> Spares[ConvolutionProblem]:
+        return Spares()
+
     def describe(
-        self, owner: ExitStack, find_mode: FindMode | None, *, deterministic: bool
+        self, until: ExitStack, find_mode: FindMode | None, *, deterministic: bool
     ) -> ConvolutionProblem:
-        """Make the descriptors, owned by `owner`."""
-        x, w, y = (owner.enter_context(spec.describe()) for spec in (self.x, self.w, self.y))
-        geometry = self.geometry
-        descriptor = owner.enter_context(
-            ConvolutionDescriptor(
-                geometry.padding, geometry.strides, geometry.dilations, groups=geometry.groups
-            )
+        """Return this convolution's descriptors, for the caller alone until `until` closes.
+
+        Kept in between: every plan is preceded by a query, which needs the same ones.
+        """
+        return self._spares.lend(
+            until, (find_mode, deterministic), lambda: self._describe(find_mode, deterministic)
         )
-        if deterministic:
-            descriptor.set_attribute(ConvolutionAttribute.Deterministic, 1)
-        if find_mode is not None:  # before the workspace is asked for: that depends on it
-            descriptor.find_mode = find_mode
-        return ConvolutionProblem(self.direction, x, w, y, descriptor)
+
+    def _describe(self, find_mode: FindMode | None, deterministic: bool) -> ConvolutionProblem:
+        geometry = self.geometry
+        with ExitStack() as made:
+            x, w, y = (made.enter_context(spec.describe()) for spec in (self.x, self.w, self.y))
+            descriptor = made.enter_context(
+                ConvolutionDescriptor(
+                    geometry.padding, geometry.strides, geometry.dilations, groups=geometry.groups
+                )
+            )
+            if deterministic:
+                descriptor.set_attribute(ConvolutionAttribute.Deterministic, 1)
+            if find_mode is not None:  # before the workspace is asked for: that depends on it
+                descriptor.find_mode = find_mode
+            problem = ConvolutionProblem(self.direction, x, w, y, descriptor)
+            made.pop_all()
+        return problem
 
     def workspace(self, handle: Handle, *, deterministic: bool) -> WorkspaceNeed:
         """Ask for the workspace in the default find mode and in NORMAL mode."""
-        from contextlib import ExitStack
-
-        with ExitStack() as owner:
-            problem = self.describe(owner, None, deterministic=deterministic)
+        with ExitStack() as during:
+            problem = self.describe(during, None, deterministic=deterministic)
             listed = convolution.solutions(handle, problem)
             if not listed:
                 raise Unsupported("MIOpen has no solver for this convolution")
             default = convolution.workspace_size(handle, problem)
-            problem.convolution.find_mode = FindMode.Normal
-            normal = max(default, convolution.workspace_size(handle, problem))
+            searched = self.describe(during, FindMode.Normal, deterministic=deterministic)
+            normal = max(default, convolution.workspace_size(handle, searched))
             least = min(solution.workspace_size for solution in listed)
             try:
-                least, most = convolution.workspace_size_range(handle, problem)
+                least, most = convolution.workspace_size_range(handle, searched)
             except MissingSymbolError:  # 3.5.1; this branch's other side has not been run
                 return WorkspaceNeed(least, default, max(normal, least))
             return WorkspaceNeed(least, default, max(normal, most))
@@ -131,23 +156,23 @@ class Convolution(Operation):
         asked = convolution.workspace_size(handle, problem)
         limit = asked if order.workspace_limit is None else min(asked, order.workspace_limit)
         with Scratch(self.sizes, limit) as scratch, compilation.under_policy(handle):
-            memory = ConvolutionBuffers(*[scratch.memory[uid] for uid in self.uids])
+            memory = ConvolutionBuffers(*map(scratch.memory.__getitem__, self.uids))
             found = convolution.find(
                 handle, problem, memory, scratch.workspace, exhaustive=order.exhaustive
             )
-        best = next((result for result in found if result.workspace_size <= limit), None)
-        if best is None:
+        fitting = [result for result in found if result.workspace_size <= limit]
+        if not fitting:
             raise ExecutionError(_nothing_fits(found, limit, asked))
+        best = fitting[0]
         compilation.solvers.append(
             Solver(best.algorithm.name, best.milliseconds, best.workspace_size)
         )
         if limit < asked:
             compilation.notes.append(self._dropped(handle, problem, limit, asked))
-        prepare = cache(partial(convolution.run, handle, problem, best.algorithm))
         return CallLauncher(
             handle,
-            lambda **memory: prepare().bind(**memory),  # not before the first execution
-            dict(zip("xwy", self.uids, strict=True)),
+            _Run(handle, problem, best.algorithm).bind,
+            self._ports,
             best.workspace_size,
         )
 
@@ -187,6 +212,22 @@ class Convolution(Operation):
             dtype=TYPE_NAMES[self.x.dtype.name],
             direction=_LETTERS[self.direction],
         )
+
+
+class _Run:
+    """Runs what a Find chose; the call is prepared at the first execution."""
+
+    def __init__(
+        self, handle: Handle, problem: ConvolutionProblem, algorithm: ConvolutionAlgorithm
+    ) -> None:
+        self._chosen = handle, problem, algorithm
+
+    @cached_property
+    def _call(self) -> PreparedCall:
+        return convolution.run(*self._chosen)
+
+    def bind(self, **memory: DeviceMemory) -> BoundCall:
+        return self._call.bind(**memory)
 
 
 def _nothing_fits(found: Sequence[FindResult], limit: int, asked: int) -> str:

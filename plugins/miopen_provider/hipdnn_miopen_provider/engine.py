@@ -17,14 +17,14 @@ from hipdnn_miopen_provider.child import (
 )
 from hipdnn_miopen_provider.database_folder import explained
 from hipdnn_miopen_provider.find_enforce import warn_about_find_enforce
-from hipdnn_miopen_provider.machine import device
 from hipdnn_miopen_provider.native import FindMode, MiopenError, NativeError, TuningPolicy, hip
-from hipdnn_miopen_provider.operation import BuildOrder
+from hipdnn_miopen_provider.operation import BuildOrder, Subject
 from hipdnn_miopen_provider.progress import reported
 from hipdnn_miopen_provider.support import operation_of
 from hipdnn_miopen_provider.tensors import Unsupported
 from hipdnn_miopen_provider.tuning import (
     FIND_MODE_KNOB,
+    FOLLOW,
     OBEDIENCE,
     TUNING_POLICY_KNOB,
     find_mode_knob,
@@ -50,13 +50,13 @@ from hipdnn_registry.knobs import BENCHMARKING_KNOB, WORKSPACE_SIZE_LIMIT_KNOB
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from hipdnn_miopen_provider.machine import Machine
+    from hipdnn_miopen_provider.machine import Machine, Place
     from hipdnn_miopen_provider.operation import Operation
     from hipdnn_miopen_provider.progress import TuningProgress
     from hipdnn_registry import CompiledPlan, EffectiveSetting, Environment, Graph
 
 _DATABASE_VARIABLES = ("MIOPEN_USER_DB_PATH", "HOME")
-_REMEMBERED = 1024  # operations are small: a few numbers each
+_REMEMBERED = 1024  # operations are small: a few numbers and descriptors each
 _NOTES = (BehaviorNote.RUNTIME_COMPILATION, BehaviorNote.EXTERNAL_LIBRARY_DEPENDENCY)
 
 
@@ -86,24 +86,14 @@ class PlanToken(NamedTuple):
     """What changes a plan beside its graph and settings, and how it is to be built.
 
     Attributes:
-        policy: Effective policy; `None` where libMIOpen has none.
-        find_mode: Find mode of its convolutions; `None` is the library's default.
-        exhaustive: Find's exhaustiveSearch.
-        miopen: Version and file of libMIOpen.
-        ordinal: HIP's number of the device.
-        target: Its full target id.
-        compute_units: Its number of compute units; with the target it names MIOpen's databases.
+        order: How it is to be built; the effective policy is in it.
+        place: Library and device.
         databases: Variables that say where the user's databases are.
         generation: See `Machine.generation`.
     """
 
-    policy: TuningPolicy | None
-    find_mode: FindMode | None
-    exhaustive: bool
-    miopen: tuple[str, str]
-    ordinal: int
-    target: str
-    compute_units: int
+    order: BuildOrder
+    place: Place
     databases: tuple[str | None, ...]
     generation: int
 
@@ -164,90 +154,88 @@ class MiopenEngine(Engine):
         self, graph: Graph, settings: Mapping[str, EffectiveSetting], environment: Environment
     ) -> Resolution:
         """Decide the policy, and what else enters the plan's cache key."""
+        order, note = self._order(self._operation(graph), settings, environment)
+        token = PlanToken(
+            order,
+            self._machine.place(hip.current_device()),
+            databases=tuple([environment.variables.get(v) for v in _DATABASE_VARIABLES]),
+            generation=self._machine.generation(graph.content_key.digest, tunes=order.tunes),
+        )
+        cacheable = order.policy is None or OBEDIENCE[order.policy].cacheable
+        return Resolution(settings, token, cacheable, (note,) if note else ())
+
+    def _order(
+        self,
+        operation: Operation,
+        settings: Mapping[str, EffectiveSetting],
+        environment: Environment,
+    ) -> tuple[BuildOrder, str]:
+        """Return how a plan is to be built, and a note that says who decided it."""
         policy, exhaustive, note = TuningPolicy.NONE, False, ""
+        benchmarking = settings[BENCHMARKING_KNOB].value == 1
         if TUNING_POLICY_KNOB in settings:
-            resolved = resolve_tuning_policy(
-                cast("int", settings[TUNING_POLICY_KNOB].value),
-                environment.force_benchmarking,
-                settings[BENCHMARKING_KNOB].value == 1,
-            )
-            policy, note = resolved.policy, f"tuning policy: {resolved}"
-        else:
-            benchmarking = settings[BENCHMARKING_KNOB].value == 1
-            if self._operation(graph).exhaustive_find:  # a libMIOpen without policies tunes so
-                exhaustive = benchmarking
-                doing = "exhaustiveSearch" if exhaustive else "no search"
-                note = f"tuning: {doing}; libMIOpen {self._machine.version} has no tuning policies"
-            elif benchmarking:
-                version = self._machine.version
-                note = f"{BENCHMARKING_KNOB}: libMIOpen {version} has nothing to tune here"
+            knob = cast("int", settings[TUNING_POLICY_KNOB].value)
+            resolved = resolve_tuning_policy(knob, environment.force_benchmarking, benchmarking)
+            policy, note = resolved.policy, resolved.note
+        elif operation.exhaustive_find:  # a libMIOpen without policies tunes so
+            exhaustive = benchmarking
+            doing = "exhaustiveSearch" if exhaustive else "no search"
+            note = f"tuning: {doing}; libMIOpen {self._machine.version} has no tuning policies"
+        elif benchmarking:
+            version = self._machine.version
+            note = f"{BENCHMARKING_KNOB}: libMIOpen {version} has nothing to tune here"
         how = OBEDIENCE[policy]
         find_mode = FindMode.Normal if exhaustive else how.find_mode
-        if FIND_MODE_KNOB in settings:
-            asked = cast("int", settings[FIND_MODE_KNOB].value)
-            find_mode = find_mode_under(policy, find_mode, asked)
-        ordinal = hip.current_device()
-        properties = device(ordinal)
-        token = PlanToken(
-            policy=policy if self._machine.has_policies else None,
-            find_mode=find_mode,
-            exhaustive=exhaustive or how.exhaustive,
-            miopen=(self._machine.version, self._machine.library_path),
-            ordinal=ordinal,
-            target=properties.target,
-            compute_units=properties.compute_units,
-            databases=tuple([environment.variables.get(v) for v in _DATABASE_VARIABLES]),
-            generation=self._machine.generation(
-                graph.content_key.digest, tunes=exhaustive or policy is not TuningPolicy.NONE
-            ),
+        asked = settings.get(FIND_MODE_KNOB)
+        if asked is not None and asked.value != FOLLOW:
+            find_mode = find_mode_under(policy, find_mode, FindMode(cast("int", asked.value)))
+        limit = settings.get(WORKSPACE_SIZE_LIMIT_KNOB)
+        order = BuildOrder(
+            policy if self._machine.has_policies else None,
+            find_mode,
+            exhaustive=(exhaustive or how.exhaustive) and operation.exhaustive_find,
+            workspace_limit=None if limit is None else cast("int", limit.value),
+            deterministic=self.deterministic,
         )
-        return Resolution(settings, token, how.cacheable, (note,) if note else ())
+        return order, note
 
     def estimate_workspace(self, graph: Graph, resolution: Resolution) -> int | None:
         """Return what MIOpen asks for now in the find mode of the effective policy."""
         token = cast("PlanToken", resolution.cache_token)
         operation = self._operation(graph)
         try:
-            with hip.on_device(token.ordinal), self._machine.query_handle() as handle:
+            with hip.on_device(token.place.ordinal), self._machine.query_handle() as handle:
                 need = operation.workspace(handle, deterministic=self.deterministic)
         except NativeError as error:
             raise ExecutionError(f"{operation.name}: {explained(error)}") from error
-        size = need.default if token.find_mode is None else need.normal
-        limit = resolution.settings.get(WORKSPACE_SIZE_LIMIT_KNOB)
-        return size if limit is None else min(size, cast("int", limit.value))
+        order = token.order
+        size = need.default if order.find_mode is None else need.normal
+        return size if order.workspace_limit is None else min(size, order.workspace_limit)
 
     def build(self, graph: Graph, resolution: Resolution) -> CompiledPlan:
         """Build a plan, and tune it as its policy says."""
         token = cast("PlanToken", resolution.cache_token)
         operation = self._operation(graph)
-        limit = resolution.settings.get(WORKSPACE_SIZE_LIMIT_KNOB)
-        order = BuildOrder(
-            policy=token.policy,
-            find_mode=token.find_mode,
-            exhaustive=token.exhaustive and operation.exhaustive_find,
-            workspace_limit=None if limit is None else cast("int", limit.value),
-            deterministic=self.deterministic,
-        )
+        order, ordinal = token.order, token.place.ordinal
         tunes = order.tunes
         notes = warn_about_find_enforce(order, os.environ)
-        what = _what(operation, graph, order)
+        subject = Subject(operation.name, graph.content_key.digest, order.policy)
         options = self._options
         try:
-            if order.searches and operation.tunable and options.in_subprocess:
-                notes += self._tune_in_child(graph, operation, order, token.ordinal, what)
+            if tunes and order.searches and operation.tunable and options.in_subprocess:
+                notes += self._tune_in_child(graph, operation, order, ordinal, subject)
                 order = order_after_tuning(order)
             return build_plan(
                 operation,
                 order,
-                token.ordinal,
-                what=what,
+                ordinal,
+                subject=subject,
                 notes=notes,
                 on_progress=options.on_progress,
             )
         finally:
             if tunes:
-                digest = graph.content_key.digest
-                self._machine.next_generation(digest, ordered=not resolution.cacheable)
+                self._machine.next_generation(subject.digest, ordered=not resolution.cacheable)
 
     def _operation(self, graph: Graph) -> Operation:
         """Read a graph, or remember what it was: equal graphs with equal uids are one."""
@@ -262,9 +250,9 @@ class MiopenEngine(Engine):
         return operation
 
     def _tune_in_child(
-        self, graph: Graph, operation: Operation, order: BuildOrder, ordinal: int, what: str
+        self, graph: Graph, operation: Operation, order: BuildOrder, ordinal: int, subject: Subject
     ) -> tuple[str, ...]:
-        options = self._options
+        options, what = self._options, str(subject)
         with reported(what, options.on_progress) as details, recorded(operation, order, details):
             seconds = tune_in_child(
                 graph, order, ordinal, what=what, time_limit=options.tuning_time_limit
@@ -280,10 +268,3 @@ class MiopenDeterministicEngine(MiopenEngine):
     description = "Convolutions by MIOpen's deterministic solvers"
     priority: int = EnginePriority.DEVICE_DETERMINISTIC
     deterministic = True
-
-
-def _what(operation: Operation, graph: Graph, order: BuildOrder) -> str:
-    policy = "without a policy"
-    if order.policy is not None:
-        policy = f"under {order.policy.name} ({order.policy.value})"
-    return f"{operation.name} of graph {graph.content_key.digest[:12]} {policy}"

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import threading
-import weakref
 from contextlib import ExitStack, contextmanager
-from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from hipdnn_miopen_provider.native import (
     Device,
@@ -17,14 +14,29 @@ from hipdnn_miopen_provider.native import (
     supports_tuning_policy,
     unavailable_reason,
 )
-from hipdnn_miopen_provider.plan import release
+from hipdnn_miopen_provider.plan import Kept
 from hipdnn_registry import ProviderUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-device = cache(Device.query)
-"""The device of a number; devices don't change while a process runs."""
+
+class Place(NamedTuple):
+    """Where a plan is built and runs.
+
+    Attributes:
+        version: libMIOpen's.
+        library_path: The file that it was loaded from.
+        ordinal: HIP's number of the device.
+        target: Its full target id.
+        compute_units: Its number of compute units; with the target it names MIOpen's databases.
+    """
+
+    version: str
+    library_path: str
+    ordinal: int
+    target: str
+    compute_units: int
 
 
 class Machine:
@@ -52,9 +64,8 @@ class Machine:
         self.has_policies = supports_tuning_policy()
         self._lock = threading.Lock()
         self._handles: dict[int, Handle] = {}
+        self._places: dict[int, Place] = {}
         self._generations: dict[str, tuple[int, int]] = {}
-        self._owned = ExitStack()
-        weakref.finalize(self, release, self._owned, os.getpid())
 
     @contextmanager
     def query_handle(self) -> Iterator[Handle]:
@@ -63,8 +74,19 @@ class Machine:
         with self._lock:
             handle = self._handles.get(ordinal)
             if handle is None:
-                handle = self._handles[ordinal] = self._owned.enter_context(Handle())
+                handle = self._handles[ordinal] = Handle()
+                Kept(self, ordinal, ExitStack()).owned.callback(handle.close)
             yield handle
+
+    def place(self, ordinal: int) -> Place:
+        """Return the place of a device; devices don't change while a process runs."""
+        place = self._places.get(ordinal)
+        if place is None:
+            device = Device.query(ordinal)
+            place = self._places[ordinal] = Place(
+                self.version, self.library_path, ordinal, device.target, device.compute_units
+            )
+        return place
 
     def generation(self, digest: str, *, tunes: bool) -> int:
         """Return how many builds for a graph may have changed what a plan of it is built from.

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from hipdnn_miopen_provider.native import NO_MEMORY, DeviceBuffer, Handle, TuningPolicy
 
@@ -55,8 +55,7 @@ class WorkspaceNeed:
     normal: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class BuildOrder:
+class BuildOrder(NamedTuple):
     """How a plan is to be built.
 
     Attributes:
@@ -90,8 +89,27 @@ class BuildOrder:
         return self.tunes and self.policy is not TuningPolicy.DB_CLEAN
 
 
-@dataclass(frozen=True, slots=True)
-class Solver:
+class Subject(NamedTuple):
+    """What is built, for messages.
+
+    Attributes:
+        operation: Name of the operation.
+        digest: Of the graph's content.
+        policy: Tuning policy; `None` where the library has none.
+    """
+
+    operation: str
+    digest: str
+    policy: TuningPolicy | None
+
+    def __str__(self) -> str:
+        policy = "without a policy"
+        if self.policy is not None:
+            policy = f"under {self.policy.name} ({self.policy.value})"
+        return f"{self.operation} of graph {self.digest[:12]} {policy}"
+
+
+class Solver(NamedTuple):
     """A chosen solver.
 
     Attributes:
@@ -126,7 +144,9 @@ class Compilation:
 
     def new_handle(self) -> Handle:
         """Make a handle that the plan keeps. A policy is obeyed on a fresh one only."""
-        return self.owned.enter_context(Handle())
+        handle = Handle()
+        self.owned.callback(handle.close)
+        return handle
 
     def under_policy(self, handle: Handle) -> AbstractContextManager[None]:
         """Set the policy on a handle within the block, and restore the old one whatever happens."""
@@ -200,11 +220,11 @@ class CallLauncher(Launcher):
         self.handles = (handle,)
         self.workspace_size = workspace_size
         self._bind = bind
-        self._uids = tuple(uids.items())
+        self._uids = uids
 
     def bind(self, memory: Mapping[int, DeviceMemory]) -> Run:
         """Return the call on these tensors."""
-        return self._bind(**{name: memory[uid] for name, uid in self._uids})
+        return self._bind(**{name: memory[uid] for name, uid in self._uids.items()})
 
 
 class Operation(ABC):

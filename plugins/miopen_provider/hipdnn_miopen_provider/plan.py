@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 import weakref
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hipdnn_miopen_provider.device_memory import HipMemory
@@ -19,13 +17,15 @@ from hipdnn_miopen_provider.native import (
     hip,
 )
 from hipdnn_miopen_provider.operation import Region
+from hipdnn_miopen_provider.progress import log
 from hipdnn_registry import BufferKind, CompiledPlan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from contextlib import ExitStack
 
     from hipdnn_miopen_provider.native import DeviceMemory, Handle
-    from hipdnn_miopen_provider.operation import Launcher, Run
+    from hipdnn_miopen_provider.operation import Launcher, Operation, Run
 
 
 class MiopenPlan(CompiledPlan):
@@ -37,7 +37,7 @@ class MiopenPlan(CompiledPlan):
 
     Args:
         launcher: What to run.
-        sizes: Bytes of every tensor that takes a buffer, by uid.
+        operation: What it computes.
         owned: Closes what the launcher needs.
         ordinal: The device.
         notes: How the plan came about.
@@ -48,7 +48,7 @@ class MiopenPlan(CompiledPlan):
     def __init__(
         self,
         launcher: Launcher,
-        sizes: Mapping[int, int],
+        operation: Operation,
         owned: ExitStack,
         ordinal: int,
         notes: tuple[str, ...],
@@ -56,7 +56,8 @@ class MiopenPlan(CompiledPlan):
         self.notes = notes
         self.workspace_size = launcher.workspace_size
         self.device_memory = HipMemory(ordinal)
-        self._sizes = dict(sizes)
+        self.in_place = operation.in_place
+        self._sizes = operation.sizes
         self._queue = LauncherQueue(launcher, owned, ordinal)
         # loops come back with the same addresses, and a binding is no more than addresses
         self._last: tuple[dict[int, Any], Any, int | None, Callable[[], None]] | None = None
@@ -97,19 +98,18 @@ class LauncherQueue:
 
     def __init__(self, launcher: Launcher, owned: ExitStack, ordinal: int) -> None:
         self.launcher = launcher
-        self._owned = owned
-        self._ordinal = ordinal
+        self._kept = Kept(self, ordinal, owned)
         self._lock = threading.Lock()
         self._stream = 0
         self._own_workspace: DeviceBuffer | None = None
         self._own_workspace_free: Event | None = None
-        weakref.finalize(self, release, owned, os.getpid(), ordinal)
 
     def bind(
         self, memory: Mapping[int, DeviceMemory], workspace: DeviceMemory | None, stream: int
     ) -> Callable[[], None]:
         """Return the callable that enqueues it; without a workspace it brings its own."""
         run, lock = self.launcher.bind(memory), self._lock
+        self._kept.used = True
 
         def execute() -> None:
             with lock:
@@ -122,7 +122,7 @@ class LauncherQueue:
 
         if not hip.several_devices():
             return execute
-        ordinal = self._ordinal
+        ordinal = self._kept.ordinal
 
         def execute_there() -> None:
             with hip.on_device(ordinal):
@@ -142,10 +142,9 @@ class LauncherQueue:
         That one may have been enqueued on another stream.
         """
         if self._own_workspace is None or self._own_workspace_free is None:
-            self._own_workspace_free = self._owned.enter_context(Event())
-            self._own_workspace = self._owned.enter_context(
-                DeviceBuffer(self.launcher.workspace_size)
-            )
+            own = self._kept.owned.enter_context
+            self._own_workspace_free = own(Event())
+            self._own_workspace = own(DeviceBuffer(self.launcher.workspace_size))
         stream = BorrowedStream(self._stream) if self._stream else None
         hip.wait_for(stream, self._own_workspace_free)
         try:
@@ -154,14 +153,35 @@ class LauncherQueue:
             self._own_workspace_free.record(stream)
 
 
-def release(owned: ExitStack, creator: int, ordinal: int | None = None) -> None:
-    """Close what nobody refers to any more, after the device has finished its work."""
-    if os.getpid() != creator:  # a forked child must not touch its parent's device objects
-        return
-    with contextlib.suppress(NativeError):
-        if ordinal is None:
-            owned.close()
+class Kept:
+    """Native objects that are closed when nobody refers to their user any more.
+
+    Not by `__del__`: where the collector finds a cycle, that of the objects might come first.
+
+    Args:
+        user: Whose end is theirs; must not be referred to by them.
+        ordinal: Their device.
+
+    Attributes:
+        owned: Closes them.
+        ordinal: Their device.
+        used: Whether work may have been enqueued with them, which has to end first.
+    """
+
+    def __init__(self, user: object, ordinal: int, owned: ExitStack) -> None:
+        self.owned = owned
+        self.ordinal = ordinal
+        self.used = False
+        self._creator = os.getpid()
+        weakref.finalize(user, self._close)
+
+    def _close(self) -> None:
+        if os.getpid() != self._creator:  # a forked child must not touch its parent's objects
             return
-        with hip.on_device(ordinal):
-            hip.synchronize_device()  # the kernels of its handles may be running
-            owned.close()
+        try:
+            with hip.on_device(self.ordinal):
+                if self.used:
+                    hip.synchronize_device()
+                self.owned.close()
+        except NativeError as error:
+            log.warning("native objects could not be released: %s", error)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
+from functools import cache, cached_property
 
 from hipdnn_miopen_provider.native import FindMode, TuningPolicy
 from hipdnn_registry import IntConstraint, Knob, KnobError
 
 __all__ = [
     "FIND_MODE_KNOB",
+    "FOLLOW",
     "OBEDIENCE",
     "TUNING_POLICY_KNOB",
     "DecidedBy",
@@ -42,15 +43,19 @@ class DecidedBy(StrEnum):
     BENCHMARKING = "global.benchmarking"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ResolvedPolicy:
     """The policy that applies, and who decided it."""
 
     policy: TuningPolicy
     decided_by: DecidedBy
 
-    def __str__(self) -> str:
-        return f"{self.policy.name} ({self.policy.value}), decided by {self.decided_by}"
+    @cached_property
+    def note(self) -> str:
+        """A sentence for a plan's notes."""
+        return (
+            f"tuning policy: {self.policy.name} ({self.policy.value}), decided by {self.decided_by}"
+        )
 
 
 _NONE, _SEARCH = TuningPolicy.NONE, TuningPolicy.SEARCH
@@ -136,27 +141,22 @@ def find_mode_knob() -> Knob:
     )
 
 
-def find_mode_under(policy: TuningPolicy, needed: FindMode | None, asked: int) -> FindMode | None:
-    """Return the find mode of a convolution's Find.
+def find_mode_under(policy: TuningPolicy, needed: FindMode | None, asked: FindMode) -> FindMode:
+    """Return the find mode of a convolution's Find where `miopen.find_mode` asks for one.
 
     Args:
         policy: Effective policy.
-        needed: What has to be asked of MIOpen for the policy, or for a search, to be obeyed.
-        asked: `miopen.find_mode`; 0: whatever is needed.
-
-    Returns:
-        The mode; `None` is the library's default.
+        needed: What has to be asked of MIOpen for the policy, or for a search, to be obeyed;
+            `None`: any will do.
+        asked: The knob.
 
     Raises:
         KnobError: The asked mode would skip the search wherever the find-db knows the problem.
     """
-    if not asked:
-        return needed
-    mode = FindMode(asked)
-    if needed not in {None, mode}:
+    if needed not in {None, asked}:
         raise KnobError(
-            f"{FIND_MODE_KNOB} is {mode.value} ({mode.name}), but with tuning (policy "
+            f"{FIND_MODE_KNOB} is {asked.value} ({asked.name}), but with tuning (policy "
             f"{policy.name}) it must be 0 or {needed.value} ({needed.name}): in any other mode "
             "MIOpen skips the tuning wherever its find-db knows the problem"
         )
-    return mode
+    return asked

@@ -13,7 +13,7 @@ from __future__ import annotations
 from ctypes import byref, c_bool, c_float, c_int, c_size_t
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hipdnn_miopen_provider.native import library
 from hipdnn_miopen_provider.native.enums import ConvolutionAlgorithm
@@ -75,6 +75,11 @@ class ConvolutionProblem:
         if y.dims != expected:
             raise ValueError(f"y has dims {y.dims}, but x and w give {expected}")
 
+    def close(self) -> None:
+        """Closes the descriptors."""
+        for descriptor in (self.x, self.w, self.y, self.convolution):
+            descriptor.close()
+
     def check_sizes(self, buffers: ConvolutionBuffers) -> None:
         """Raises ValueError if a buffer is smaller than its tensor."""
         for name in "xwy":
@@ -93,13 +98,8 @@ class ConvolutionBuffers:
     w: DeviceMemory
     y: DeviceMemory
 
-    def addresses(self, order: str) -> list[int]:
-        """The addresses in an order such as ``"wxy"``."""
-        return [getattr(self, name).address for name in order]
 
-
-@dataclass(frozen=True)
-class FindResult:
+class FindResult(NamedTuple):
     """One result of a Find: an algorithm, its time in ms, and the workspace it needs in bytes."""
 
     algorithm: ConvolutionAlgorithm
@@ -280,8 +280,7 @@ def _query(handle: Handle, problem: ConvolutionProblem, call: str, *arguments: A
 
 def _with_data(problem: ConvolutionProblem, buffers: ConvolutionBuffers, order: str) -> list[Any]:
     """Descriptor and address of both inputs, the convolution, then those of the output."""
-    pairs = [
-        (tensor.raw, address)
-        for tensor, address in zip(problem.tensors(order), buffers.addresses(order), strict=True)
+    first, second, result = [
+        (getattr(problem, name).raw, getattr(buffers, name).address) for name in order
     ]
-    return [*pairs[0], *pairs[1], problem.convolution.raw, *pairs[2]]
+    return [*first, *second, problem.convolution.raw, *result]

@@ -50,6 +50,7 @@ class TensorDescriptor(Owned[TensorDescriptorT]):
         dtype: Type of the elements.
         dims: Sizes.
         strides: Distances.
+        nbytes: Bytes from the first element to the end of the last, as MIOpen counts them.
 
     Raises:
         MiopenError: MIOpen refused them.
@@ -73,7 +74,12 @@ class TensorDescriptor(Owned[TensorDescriptorT]):
         except BaseException:
             self.close()
             raise
+        self._is_of(dtype, dims, strides)
+
+    def _is_of(self, dtype: DataType, dims: tuple[int, ...], strides: tuple[int, ...]) -> None:
         self.dtype, self.dims, self.strides = dtype, dims, strides
+        steps = zip(dims, strides, strict=True)
+        self.nbytes = (1 + sum([(size - 1) * stride for size, stride in steps])) * dtype.itemsize
 
     @classmethod
     def for_batchnorm(cls, x: TensorDescriptor, mode: BatchNormMode) -> TensorDescriptor:
@@ -81,7 +87,7 @@ class TensorDescriptor(Owned[TensorDescriptorT]):
         derived = cls(x.dtype, x.dims)
         try:
             library.load().call("miopenDeriveBNTensorDescriptor", derived.raw, x.raw, mode)
-            derived.dtype, derived.dims, derived.strides = derived.read()
+            derived._is_of(*derived.read())
         except BaseException:
             derived.close()
             raise
@@ -95,12 +101,6 @@ class TensorDescriptor(Owned[TensorDescriptorT]):
         dims, strides = (c_int * count.value)(), (c_int * count.value)()
         miopen.call("miopenGetTensorDescriptor", self.raw, byref(dtype), dims, strides)
         return DataType(dtype.value), tuple(dims), tuple(strides)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes from the first element to the end of the last, as MIOpen counts them."""
-        steps = zip(self.dims, self.strides, strict=True)
-        return (1 + sum([(size - 1) * stride for size, stride in steps])) * self.dtype.itemsize
 
 
 class ConvolutionDescriptor(Owned[ConvolutionDescriptorT]):

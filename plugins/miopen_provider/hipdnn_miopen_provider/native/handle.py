@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from ctypes import byref, c_int
+from functools import cache
 from typing import TYPE_CHECKING
 
 from hipdnn_miopen_provider.native import hip, library
@@ -13,6 +14,7 @@ from hipdnn_miopen_provider.native.prototypes import HandleT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
     from hipdnn_miopen_provider.native.hip import AnyStream
 
@@ -37,6 +39,7 @@ class Handle(Owned[HandleT]):
     def __init__(self, stream: AnyStream = None) -> None:
         raw = HandleT()
         self._stream = stream
+        self._policy: TuningPolicy | None = None  # as it was made
         library.load().call("miopenCreateWithStream", byref(raw), hip.stream_address(stream))
         super().__init__(raw, _destroy)
 
@@ -64,21 +67,33 @@ class Handle(Owned[HandleT]):
     @tuning_policy.setter
     def tuning_policy(self, policy: TuningPolicy) -> None:
         library.load().call(_SET_POLICY, self.raw, policy)
+        self._policy = policy
 
-    @contextmanager
-    def under_policy(self, policy: TuningPolicy | None) -> Iterator[None]:
+    def under_policy(self, policy: TuningPolicy | None) -> AbstractContextManager[None]:
         """Sets a policy within the block and restores the old one, also when the block fails.
 
         None changes nothing, for a libMIOpen that has no tuning policies.
         """
-        if policy is None or (before := self.tuning_policy) is policy:
-            yield
-            return
+        if policy is None:
+            return hip.UNCHANGED
+        before = self._policy or _policy_of_new_handles()
+        if before is policy:
+            return hip.UNCHANGED
+        return self._under_other_policy(policy, before)
+
+    @contextmanager
+    def _under_other_policy(self, policy: TuningPolicy, before: TuningPolicy) -> Iterator[None]:
         self.tuning_policy = policy
         try:
             yield
         finally:
             self.tuning_policy = before
+
+
+@cache
+def _policy_of_new_handles() -> TuningPolicy:
+    with Handle() as handle:
+        return handle.tuning_policy
 
 
 def supports_tuning_policy() -> bool:

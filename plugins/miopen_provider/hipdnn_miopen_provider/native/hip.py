@@ -7,7 +7,7 @@ hip-python is imported at the first call, never when this module is: ``rocm.bind
 from __future__ import annotations
 
 import importlib
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from hipdnn_miopen_provider.native.owned import Owned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
     from types import ModuleType
 
 _MODULES = ("rocm.bindings.hip", "hip.hip")
@@ -153,13 +154,18 @@ def current_device() -> int:
     return int(call("hipGetDevice")) if several_devices() else 0
 
 
-@contextmanager
-def on_device(ordinal: int) -> Iterator[None]:
+def on_device(ordinal: int) -> AbstractContextManager[None]:
     """Makes ``ordinal`` the calling thread's device within the block, and restores the old one."""
     before = current_device()
-    if before == ordinal:  # as nearly always: two calls spared
-        yield
-        return
+    return UNCHANGED if before == ordinal else _on_other_device(ordinal, before)
+
+
+UNCHANGED = nullcontext()
+"""A block in which nothing is to be set, nor restored."""
+
+
+@contextmanager
+def _on_other_device(ordinal: int, before: int) -> Iterator[None]:
     call("hipSetDevice", ordinal)
     try:
         yield
