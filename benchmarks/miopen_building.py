@@ -7,6 +7,7 @@ is long; where it looks a problem up in its find-db it has kernels to load, at t
 from __future__ import annotations
 
 import time
+from statistics import median
 from typing import TYPE_CHECKING
 
 from hipdnn_registry import EngineRegistry
@@ -61,22 +62,16 @@ def _figure(
 
     by_hand()
     by_registry()
-    plain, ours = _in_turns(by_hand, by_registry, rounds)
-    detail = f"{ours:.2f} ms, bare calls {plain:.2f} ms"
-    return Figure(f"building a plan, {what}", ours / plain, "x", 1.05, detail=detail)
+    pairs = [(_milliseconds(by_hand), _milliseconds(by_registry)) for _ in range(rounds)]
+    # neighbours in time: the machine's speed may change between rounds, and hardly within one
+    ratio = median([ours / plain for plain, ours in pairs])
+    plain, ours = (median(times) for times in zip(*pairs, strict=True))
+    detail = f"{ours:.2f} ms, bare calls {plain:.2f} ms; medians of {rounds}"
+    return Figure(f"building a plan, {what}", ratio, "x", 1.05, detail=detail)
 
 
-def _in_turns(
-    first: Callable[[], object], second: Callable[[], object], rounds: int
-) -> tuple[float, float]:
-    """Return the best CPU times in ms of two actions that take turns.
-
-    CPU time of the whole process, since MIOpen compiles in threads, and the machine may be shared.
-    """
-    times: tuple[list[float], list[float]] = ([], [])
-    for _ in range(rounds):
-        for action, measured in zip((first, second), times, strict=True):
-            start = time.process_time()
-            action()
-            measured.append((time.process_time() - start) * 1e3)
-    return min(times[0]), min(times[1])
+def _milliseconds(action: Callable[[], object]) -> float:
+    """Return CPU time of the process: MIOpen compiles in threads, and the machine may be shared."""
+    start = time.process_time()
+    action()
+    return (time.process_time() - start) * 1e3

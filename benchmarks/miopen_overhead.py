@@ -12,6 +12,7 @@ where MIOpen's work for a plan is measured, and accepted only, in no time, where
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import os
 import subprocess
@@ -26,6 +27,8 @@ from .figures import Figure, print_figures
 from .miopen_building import figures_with_kernels, figures_without_kernels
 from .miopen_calls import Bare
 from .miopen_execution import execution_figures
+
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 
 HAS_GPU = Path("/dev/kfd").exists()
 """Whether AMD's kernel driver is there, so an AMD GPU can be used."""
@@ -79,6 +82,7 @@ def main() -> None:
             Path(os.environ[name]).mkdir()
         os.environ.setdefault("MIOPEN_LOG_LEVEL", "2")
         if not HAS_GPU:  # the stand-ins lack the assembly kernels
+            _keep_freed_memory()
             os.environ["MIOPEN_DEBUG_GCN_ASM_KERNELS"] = "0"
             os.environ["MIOPEN_DEBUG_TUNING_ITERATIONS_MAX"] = "10"
             os.environ["MIOPEN_EMULATOR_THREADS"] = (
@@ -91,6 +95,17 @@ def main() -> None:
             accepted=HAS_GPU or accept_only,
         )
         print_figures(figures, as_json=options.json)
+
+
+def _keep_freed_memory() -> None:
+    """Make the C heap keep what is freed, as a device's driver does.
+
+    The stand-ins' device memory comes from there. By default glibc maps large blocks anew each
+    time, from a size on that moves with what both sides have freed.
+    """
+    c_library = ctypes.CDLL(None)
+    for parameter in (_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD):
+        c_library.mallopt(parameter, 2**30)
 
 
 if __name__ == "__main__":
