@@ -15,6 +15,7 @@ from hipdnn_registry import (
 )
 from hipdnn_registry.cli.run.execution import execute
 from hipdnn_registry.cli.run.inputs import random_inputs
+from hipdnn_registry.cli.run.report import RunOptions, run_report
 from tests.graphs import batchnorm_graph
 from tests.numbers.cases import (
     IMAGES,
@@ -110,3 +111,21 @@ def test_running_statistics_are_updated_once(
         np.testing.assert_allclose(named[f"next_{kind}"], expected, rtol=2e-6, atol=1e-7)
     for uid, array in given.items():
         np.testing.assert_array_equal(inputs[uid], array)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "line",
+    [
+        "bnorm -n 2 -c 3 -H 1 -W 1 -m 1 --forw 0 -b 1",
+        "bnorm -n 2 -c 3 -H 2 -W 1 -m 0 --forw 0 -b 1",
+        "bnorm -n 3 -c 3 -H 1 -W 1 -m 1 --forw 1 -b 0 -s 1",
+    ],
+)
+def test_statistics_of_two_or_three_values_pass_the_commands_check(
+    registry: EngineRegistry, line: str, seed: int
+) -> None:
+    """Where dx is a small part of its terms, and the variance a small part of the moments."""
+    (graph,) = graph_from_driver_command(f"MIOpenDriver {line}")
+    report = run_report(registry, graph, RunOptions(ENGINE, check=True, seed=seed, repeat=1))
+    assert not report.failure

@@ -9,9 +9,9 @@ be at most
 where u is the unit of rounding of the results (the coarsest of the output and of the graph's
 intermediate tensors), c that of the arithmetic, and n the number of terms of the longest sum:
 rounding errors of a sum grow with its root. Where a graph computes statistics of few values it may
-be 8 times what the reference's results move with its inputs, if that is more: see
-`conditioning`. Integers must be equal. NaN equals NaN and an
-infinity itself; anything else that is not finite is an error without bound.
+be 8 times what the reference's results move with a rounding error of its inputs and statistics, if
+that is more: see `conditioning`. Integers must be equal. NaN equals NaN and an infinity itself;
+anything else that is not finite is an error without bound.
 
 An operation that jumps, such as a comparison or a ReLU's gradient, of an intermediate result may
 fall on the other side of its threshold; no bound on rounding covers that.

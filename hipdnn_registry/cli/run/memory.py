@@ -10,7 +10,6 @@ from hipdnn_registry.cli.text import size_text
 from hipdnn_registry.errors import HipdnnError
 
 from .arrays import BLOCK_ELEMENTS
-from .conditioning import is_ill_conditioned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +35,7 @@ class Need(NamedTuple):
         workspace: Scratch memory of the engine where that is the host's, or of the reference
             where that is larger.
         check: A second copy of the outputs, for the reference; where a graph is ill-conditioned
-            a third, with one of the inputs.
+            also the tensors of the graph nearby.
         benchmarking: Scratch copies of the tensors, where the engine measures its candidates.
         temporaries: Blocks for drawing and comparing.
     """
@@ -49,20 +48,34 @@ class Need(NamedTuple):
     temporaries: int = _TEMPORARIES
 
     @classmethod
-    def of(cls, graph: Graph, *, workspace: int, check: bool, benchmarking: bool) -> Need:
-        """Add up what a run of a graph takes."""
-        sizes = {True: 0, False: 0}
-        for tensor in graph.io_tensors:
-            sizes[tensor.uid in graph.output_uids] += tensor.span_bytes
-        copies = sizes[True] if check else 0
-        if check and is_ill_conditioned(graph):
-            copies += sum(sizes.values())
+    def of(
+        cls,
+        graph: Graph,
+        *,
+        workspace: int,
+        check: bool,
+        benchmarking: bool,
+        nearby: Graph | None = None,
+    ) -> Need:
+        """Add up what a run of a graph takes.
+
+        Args:
+            graph: The graph.
+            workspace: Bytes of it.
+            check: Whether the reference runs, too.
+            benchmarking: Whether candidates are measured on scratch copies.
+            nearby: What `conditioning` compares with.
+        """
+        inputs, outputs = _io_bytes(graph)
+        copies = outputs if check else 0
+        if nearby is not None:
+            copies += sum(_io_bytes(nearby))
         return cls(
-            inputs=sizes[False],
-            outputs=sizes[True],
+            inputs=inputs,
+            outputs=outputs,
             workspace=workspace,
             check=copies,
-            benchmarking=sum(sizes.values()) if benchmarking else 0,
+            benchmarking=inputs + outputs if benchmarking else 0,
         )
 
     @property
@@ -77,6 +90,14 @@ class Need(NamedTuple):
     def data(self) -> dict[str, Any]:
         """Return it for `--json`, in bytes."""
         return {**self._asdict(), "total": self.total}
+
+
+def _io_bytes(graph: Graph) -> tuple[int, int]:
+    """Return the bytes of a graph's inputs and of its outputs."""
+    sizes = {True: 0, False: 0}
+    for tensor in graph.io_tensors:
+        sizes[tensor.uid in graph.output_uids] += tensor.span_bytes
+    return sizes[False], sizes[True]
 
 
 class Available(NamedTuple):

@@ -16,7 +16,7 @@ from hipdnn_registry.knobs import BENCHMARKING_KNOB, KnobSetting
 from hipdnn_registry.provider import BufferKind
 
 from .accuracy import MEASURE, Accuracy, compare
-from .conditioning import sensitivities
+from .conditioning import nearby_graph, sensitivities
 from .cost import bytes_moved, convolution_flops
 from .execution import execute, timed
 from .inputs import random_inputs
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hipdnn_registry import EngineRegistry, ExecutionPlan, Graph
+
+    from .arrays import Array
 
 REFERENCE_ENGINE = "CPU_REFERENCE_ENGINE"
 
@@ -67,9 +69,12 @@ def run_report(registry: EngineRegistry, graph: Graph, options: RunOptions) -> R
         outputs, seconds = timed(plan, inputs, options.repeat)
     checked: list[Accuracy] | None = None
     if options.check:
-        reference = registry.create_execution_plan_ext(graph, REFERENCE_ENGINE)
-        expected = execute(reference, inputs)
-        moved = sensitivities(graph, inputs, expected, lambda near: execute(reference, near))
+
+        def reference(graph: Graph, inputs: dict[int, Array]) -> dict[int, Array]:
+            return execute(registry.create_execution_plan_ext(graph, REFERENCE_ENGINE), inputs)
+
+        expected = reference(graph, inputs)
+        moved = sensitivities(graph, inputs, expected, reference)
         checked = compare(graph, outputs, expected, moved)
     remarks = list(dict.fromkeys(str(warning.message) for warning in caught))
     data = _plan_data(plan, remarks)
@@ -114,6 +119,7 @@ def _check_memory(registry: EngineRegistry, graph: Graph, chosen: _Choice, *, ch
     workspace = 0
     if chosen.on_host:
         workspace = registry.estimate_workspace(graph, chosen.engine, chosen.settings)
+    nearby = nearby_graph(graph) if check else None
     if check:
         if REFERENCE_ENGINE not in registry.engine_names():
             raise HipdnnError(
@@ -121,9 +127,12 @@ def _check_memory(registry: EngineRegistry, graph: Graph, chosen: _Choice, *, ch
                 "pip install 'hipdnn-registry[cpu]' brings it, and 'hipdnn providers' shows what "
                 "is installed"
             )
-        workspace = max(workspace, registry.estimate_workspace(graph, REFERENCE_ENGINE))
+        for run in (graph, nearby):
+            if run is not None:
+                workspace = max(workspace, registry.estimate_workspace(run, REFERENCE_ENGINE))
+    benchmarking = chosen.on_host and chosen.benchmarking
     need = Need.of(
-        graph, workspace=workspace, check=check, benchmarking=chosen.on_host and chosen.benchmarking
+        graph, workspace=workspace, check=check, nearby=nearby, benchmarking=benchmarking
     )
     refuse_if_too_large(need, available_memory())
     return need
