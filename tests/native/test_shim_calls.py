@@ -45,7 +45,9 @@ from tests.native.test_leaks import live_objects
 from tests.shim_calls import OPERATIONS, BatchNorm, Conv
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    from hipdnn_registry import DeviceBuffer
 
 NONE, DB_UPDATE, SEARCH, SEARCH_DB_UPDATE, DB_CLEAN = TuningPolicy
 TUNED = [name for name in OPERATIONS if name != "batchnorm inference"]
@@ -317,15 +319,53 @@ def test_work_goes_to_the_handles_stream(memory: Memory, handle: MiopenHandle) -
 # Failures
 
 
-def test_a_misaligned_address_is_refused(memory: Memory, handle: MiopenHandle) -> None:
-    case = conv(574, memory)
-    case.x = case.x.address + 2
+def closed(buffer: DeviceBuffer) -> DeviceBuffer:
+    buffer.close()
+    return buffer
+
+
+UNUSABLE: dict[str, tuple[Callable[[Conv], dict[str, Any]], str]] = {
+    "misaligned": (
+        lambda case: {"x": case.x.address + 2},
+        r"'x'\) is at address .*, but must be at a multiple of .* size, 4 bytes \(float32\)",
+    ),
+    "missing": (lambda _: {"w": None}, "w is None, but must be a buffer"),
+    "closed": (lambda case: {"w": closed(case.w)}, "'w'.* is empty or has been closed"),
+    "small": (lambda case: {"x": case.bias}, "'x'.* has 32 bytes, but needs"),
+    "no address": (lambda _: {"y": 0}, "'y'.* is int 0, but must be on the device"),
+    "overlapping": (lambda case: {"y": case.x}, "'y'.*, which the plan writes, overlaps .*'x'"),
+    "workspace": (
+        lambda case: {"workspace": (case.bias.address + 8, 1 << 30)},
+        "workspace is at address .*, but must be at a multiple of 16",
+    ),
+}
+
+
+@pytest.mark.parametrize("unusable", UNUSABLE)
+def test_no_search_starts_for_buffers_that_are_refused(
+    unusable: str, memory: Memory, handle: MiopenHandle
+) -> None:
+    case = conv(900 + 2 * list(UNUSABLE).index(unusable), memory)
+    handle.set_tuning_policy(SEARCH_DB_UPDATE)
+    change, problem = UNUSABLE[unusable]
+    right = vars(case).copy()
+    wrong = change(case)
+    workspace = wrong.pop("workspace", None)
+    vars(case).update(wrong)
     for act in (case.find, case.forward):
-        with observe() as seen, pytest.raises(BadParm) as error:
-            act(handle)
-        assert f"('x') is at address {case.x:#x}, but must be at a multiple of" in str(error.value)
-        assert "4 bytes (float32)" in str(error.value)
-    assert not seen.launches
+        with observe() as seen, pytest.raises(BadParm, match=problem):
+            act(handle, workspace=workspace)
+        assert not seen.searched
+        assert seen.launches == seen.compilations == 0
+        assert not seen.perf_db_written
+        assert not seen.find_db_written
+    assert handle.plan_count == 0
+    vars(case).update(right)
+    if unusable == "closed":
+        case.w = memory(case.w_desc)
+    with observe() as seen:
+        case.find(handle)
+    assert seen.searched, "what was refused has not acted"
 
 
 def test_a_stream_that_is_none_fails_the_call_with_one_message(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -23,12 +24,13 @@ from hipdnn_miopen_provider.shim import (
     MiopenStatusError,
     NotInitialized,
     Status,
+    TensorDescriptor,
     TuningPolicy,
     UnsupportedOp,
 )
 from hipdnn_registry import EngineRegistry, ExecutionError, ProviderUnavailableError
 from tests.miopen_provider.shim.engines import LEAST, MOST, HostEngine, host_registry, ones
-from tests.shim_calls import BatchNorm, Conv, every_entry_point
+from tests.shim_calls import OPERATIONS, BatchNorm, Conv, call_of, every_entry_point
 
 Array = np.ndarray[Any, Any]
 NONE, DB_UPDATE, SEARCH, SEARCH_DB_UPDATE, DB_CLEAN = TuningPolicy
@@ -238,6 +240,33 @@ def test_a_failed_build_leaves_the_handle_as_it_was(
     # what failed has not acted: it acts now
     assert policies_built(engine)[-1] == (0 if policy is NONE else policy)
     assert handle.plan_count == 1
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_buffers_are_checked_before_anything_is_built(
+    operation: str, handle: MiopenHandle, engine: HostEngine
+) -> None:
+    handle.set_tuning_policy(SEARCH_DB_UPDATE)
+
+    def one_off(desc: TensorDescriptor) -> Any:
+        """An array of the right shape that is not aligned to its elements."""
+        given = ones(desc)
+        moved = np.zeros(given.nbytes + 1, np.uint8)[1:].view(given.dtype)
+        return moved.reshape(given.shape)
+
+    with pytest.raises(BadParm, match="is not aligned to its elements"):
+        call_of(operation, one_off)(handle)
+    shared = np.zeros(4 * 8 * 6 * 6, np.float32)
+
+    def overlapping(desc: TensorDescriptor) -> Any:
+        return shared[: math.prod(desc.dims)].reshape(desc.dims)
+
+    with pytest.raises(BadParm, match="which the plan writes, overlaps"):
+        call_of(operation, overlapping)(handle)
+    assert not engine.built
+    assert handle.plan_count == 0
+    call_of(operation, ones)(handle)
+    assert len(engine.built) == 1
 
 
 def test_a_failed_find_keeps_the_plan_that_is_there(

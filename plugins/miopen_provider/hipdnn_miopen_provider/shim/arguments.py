@@ -150,3 +150,21 @@ def workspace_bytes(workspace: object, where: str) -> int | None:
         f"workspace is {shown(workspace)}, but must be a DeviceBuffer, a pair of address and size "
         "in bytes, or None: then the plan brings its own",
     )
+
+
+def stream_address(stream: object, where: str) -> int | None:
+    """Return the address of a `hipStream_t`; `None` for the null stream.
+
+    Raises:
+        BadParm: Neither an address, nor an object that has it as `address`, nor `None`.
+    """
+    address = getattr(stream, "address", stream)
+    if address is None:
+        return None
+    if type(address) is not int or not 0 <= address < 1 << 64:
+        raise BadParm(
+            where,
+            f"stream is {shown(stream)}, but must be a hipStream_t as an int, an object that has "
+            "it as its address, or None",
+        )
+    return address or None

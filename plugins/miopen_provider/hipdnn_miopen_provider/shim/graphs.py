@@ -26,6 +26,9 @@ TYPES = {
 }
 """The types that are served."""
 
+IN_PLACE = (("next_mean", "running_mean"), ("next_variance", "running_variance"))
+"""Written and read tensors of a graph that are one buffer of the caller's."""
+
 
 def graph_of(problem: Problem, where: str) -> Graph:
     """Build the graph of a problem.

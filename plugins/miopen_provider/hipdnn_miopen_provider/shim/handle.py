@@ -12,7 +12,8 @@ from hipdnn_miopen_provider.tuning import FIND_MODE_KNOB, TUNING_POLICY_KNOB
 from hipdnn_registry import EngineRegistry, Environment, UnknownEngineError, default_registry
 from hipdnn_registry.knobs import WORKSPACE_SIZE_LIMIT_KNOB
 
-from .arguments import enum_member, instance, integer, shown
+from .arguments import enum_member, instance, integer, stream_address
+from .buffers import require_usable
 from .errors import BadParm, NotInitialized, UnsupportedOp, translated
 from .forwarding import (
     ENGINE,
@@ -89,7 +90,7 @@ class MiopenHandle:
         self._lock = threading.RLock()
         self._plans = PlanStore(integer(plans, where, "plans", least=1))
         self._device = _current_device()
-        self._stream = _stream_address(stream, where)
+        self._stream = stream_address(stream, where)
         self._policy, self._epoch = TuningPolicy.NONE, 0
         self._acted: set[Problem] = set()
         self._closed = False
@@ -130,7 +131,7 @@ class MiopenHandle:
             BadParm: Not a stream.
         """
         where = "miopenSetStream"
-        address = _stream_address(stream, where)
+        address = stream_address(stream, where)
         with self._lock:
             self._require_open(where)
             self._stream = address
@@ -226,7 +227,9 @@ class MiopenHandle:
                 exhaustive=exhaustive, workspace_limit=workspace_limit
             ):
                 found = self._build(
-                    entry_point, problem, exhaustive=exhaustive, workspace_limit=workspace_limit
+                    *(entry_point, problem, buffers, workspace),
+                    exhaustive=exhaustive,
+                    workspace_limit=workspace_limit,
                 )
             plan = found.plan
             plan.bind(buffers, workspace if plan.workspace_size else None, stream=self._stream)
@@ -248,7 +251,9 @@ class MiopenHandle:
             self._start(entry_point)
             found = self._plans.get(self._key(problem))
             if found is None:
-                found = self._build(entry_point, problem, workspace_limit=workspace_limit)
+                found = self._build(
+                    entry_point, problem, buffers, workspace, workspace_limit=workspace_limit
+                )
             plan = found.plan
             plan.execute(buffers, workspace if plan.workspace_size else None, stream=self._stream)
             return plan
@@ -288,6 +293,8 @@ class MiopenHandle:
         self,
         where: str,
         problem: Problem,
+        buffers: Mapping[str, Any],
+        workspace: Any | None,
         *,
         exhaustive: bool = False,
         workspace_limit: int | None = None,
@@ -296,6 +303,8 @@ class MiopenHandle:
         graph = graph_of(problem, where)
         with self._on_device():
             info, settings = self._request(problem, graph, exhaustive, where)
+            given = workspace if workspace_limit else None
+            require_usable(graph, info.buffer_kind, buffers, given)
             acts = settings.get(TUNING_POLICY_KNOB) in WRITES
             if acts and tuned in self._acted:  # once an epoch: this plan uses what that left
                 settings[TUNING_POLICY_KNOB] = TuningPolicy.NONE.value
@@ -315,19 +324,6 @@ class MiopenHandle:
         found = FoundPlan(plan, exhaustive, limit)
         self._plans.put(key, found)
         return found
-
-
-def _stream_address(stream: Any | None, where: str) -> int | None:
-    address = getattr(stream, "address", stream)
-    if address is None:
-        return None
-    if type(address) is not int or not 0 <= address < 1 << 64:
-        raise BadParm(
-            where,
-            f"stream is {shown(stream)}, but must be a hipStream_t as an int, an object that has "
-            "it as its address, or None",
-        )
-    return address or None
 
 
 def _current_device() -> int | None:
