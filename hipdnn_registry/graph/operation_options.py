@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
+from hipdnn_registry.errors import near_spellings
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from .tensor import TensorAttributes
     from .types import ConvMode, DataType
@@ -61,6 +63,16 @@ class PointwiseOptions(NodeOptions, total=False):
     swish_beta: float | None
     elu_alpha: float | None
     softplus_beta: float | None
+
+
+def refuse_unknown(method: str, options: Mapping[str, object], known: type) -> None:
+    """Raise Python's `TypeError`, in the method's name, for an option that it does not take."""
+    for option in options:
+        if option not in known.__annotations__:
+            raise TypeError(
+                f"{method}() got an unexpected keyword argument {option!r}"
+                + near_spellings(option, list(known.__annotations__))
+            )
 
 
 class BatchnormTensors(NamedTuple):
