@@ -5,59 +5,36 @@ from __future__ import annotations
 import logging
 import os
 import threading
-import time
 import warnings
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from . import environment as env
 from . import log
 from .answers import Answers, EngineConfigInfo, Explanation
-from .contract import (
-    CODE_ERRORS,
-    breach,
-    checked_plan,
-    checked_resolution,
-    checked_size,
-    guarded,
-)
+from .compiled_plans import CompiledPlans, PlanRequest
+from .contract import checked_resolution, checked_size, guarded
 from .discovery import ProviderFilter, discover
 from .environment import Environment
-from .errors import (
-    EngineDefectError,
-    HipdnnError,
-    InvalidInputError,
-    UnsupportedGraphError,
-)
+from .errors import EngineDefectError, InvalidInputError, UnsupportedGraphError
 from .graph import Graph
 from .knob_request import request
 from .knob_warnings import KnobWarnings
 from .knobs import KnobSettings, as_values
-from .plan_cache import CacheInfo, PlanCache
-from .plans import ExecutionPlan, SharedPlan
+from .plans import ExecutionPlan
 from .selection import ranked
 from .unknown_engine import raise_unknown_engine
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping
+    from collections.abc import Iterable
 
     from .catalog import Catalog, ProviderRecord, RegisteredEngine
-    from .constraints import KnobValue
-    from .knobs import KnobList, KnobSetting
-    from .provider import EffectiveSetting, Provider, Resolution
+    from .knobs import KnobList
+    from .plan_cache import CacheInfo
+    from .provider import Provider
 
 _log = logging.getLogger("hipdnn_registry.registry")
 
 DEFAULT_PLAN_CACHE_SIZE = 256
-
-
-class _Request(NamedTuple):
-    """An engine asked to serve a graph under settings: everything before building."""
-
-    engine: RegisteredEngine
-    info: EngineConfigInfo
-    resolution: Resolution
-    dropped: tuple[KnobSetting, ...]
-    settings: Mapping[str, KnobValue]
 
 
 class EngineRegistry:
@@ -104,7 +81,7 @@ class EngineRegistry:
         self._lock = threading.RLock()
         self._catalog: Catalog | None = None
         self._answers = Answers()
-        self._plans: PlanCache[SharedPlan] = PlanCache(plan_cache_size)
+        self._plans = CompiledPlans(plan_cache_size)
         self._knob_warnings = KnobWarnings()
 
     # Providers
@@ -240,7 +217,7 @@ class EngineRegistry:
                 refuses=strict or environment.strict_knobs,
             ):
                 warnings.warn(warning, stacklevel=2)
-        shared, from_cache = self._compiled(graph, asked)
+        shared, from_cache = self._plans.of(graph, asked)
         plan = ExecutionPlan(
             graph,
             asked.engine,
@@ -261,43 +238,14 @@ class EngineRegistry:
         engine: int | str | None,
         settings: KnobSettings,
         environment: Environment,
-    ) -> _Request:
+    ) -> PlanRequest:
         entry, info = self._best(graph) if engine is None else self._serving(graph, engine)
         asked = as_values(settings)
         effective, dropped = request(info, asked, environment)
         resolve = entry.engine.resolve
         resolution = guarded(entry, "resolve", resolve, graph, dict(effective), environment)
         resolution = checked_resolution(entry, resolution, effective, info.knobs)
-        return _Request(entry, info, resolution, dropped, asked)
-
-    def _compiled(self, graph: Graph, asked: _Request) -> tuple[SharedPlan, bool]:
-        entry, resolution = asked.engine, asked.resolution
-
-        def build() -> SharedPlan:
-            start = time.perf_counter()
-            defects = asked.info.defects
-            hint = f" (and of its knobs, {'; '.join(defects)})" if defects else ""
-            compiled = guarded(entry, "build", entry.engine.build, graph, resolution, hint=hint)
-            seconds = time.perf_counter() - start
-            return SharedPlan(checked_plan(entry, compiled), graph.content_key.uids, seconds)
-
-        if not resolution.cacheable:
-            return build(), False
-        key: Hashable = (
-            graph.content_key.digest,
-            entry.name,
-            entry.info.name,
-            entry.info.version,
-            _exact(resolution.settings),
-            resolution.cache_token,
-        )
-        try:
-            return self._plans.get_or_build(key, build)
-        except HipdnnError:  # what building raises
-            raise
-        except CODE_ERRORS as error:
-            problem = f"gave a cache_token that can't be hashed and compared: {error}"
-            breach(entry, "resolve", problem)
+        return PlanRequest(entry, info, resolution, dropped, asked)
 
     # The plan cache
 
@@ -340,16 +288,6 @@ class EngineRegistry:
             if info is not None:
                 return entry, info
         raise self.explain(graph).no_engine_error()
-
-
-def _exact(settings: Mapping[str, EffectiveSetting]) -> Hashable:
-    """Settings as a part of a key, where 1, 1.0 and True, or 0.0 and -0.0, must not be equal."""
-    return tuple(
-        [
-            (knob_id, value if type(value) is int else (type(value).__name__, repr(value)))
-            for knob_id, (value, *_) in settings.items()
-        ]
-    )
 
 
 def _provider_names(names: Iterable[str] | str, argument: str) -> frozenset[str]:
