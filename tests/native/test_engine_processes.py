@@ -166,10 +166,16 @@ registry.create_execution_plan_ext(graph, ENGINE, {POLICY: 4})
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_a_child_ends_with_its_parent(how: signal.Signals, tmp_path: Path) -> None:
-    settings = {KERNELS_VARIABLE: "execute"}  # on a CPU: each trial takes seconds
+def test_a_child_ends_with_its_parent_and_leaves_no_folder(
+    how: signal.Signals, tmp_path: Path
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    # on a CPU: each trial takes seconds
+    settings = {KERNELS_VARIABLE: "execute", "TMPDIR": str(temporary)}
     with started(tmp_path, TUNE_FOR_MINUTES, 1, settings) as (parent,):
         child = until(lambda: searching_child_of(parent.pid), 60)
+        (folder,) = temporary.glob("hipdnn-miopen-tuning-*")
         parent.send_signal(how)
         assert parent.wait(60) == -how
         try:
@@ -177,6 +183,7 @@ def test_a_child_ends_with_its_parent(how: signal.Signals, tmp_path: Path) -> No
         finally:
             with suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
+        assert not folder.exists()
 
 
 def searching_child_of(parent: int) -> int | None:

@@ -23,6 +23,7 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +51,9 @@ _INFO = 5
 
 _LOOK_SECONDS = 1.0
 """How often a child looks whether it still has its parent."""
+
+_REQUEST, _LOG = "request.json", "log"
+"""What is in the folder of a child."""
 
 _SEARCHES = re.compile(r"Search Start: \S+ : ([^\s,]+)")
 
@@ -121,12 +125,12 @@ def tune_in_child(
         TuningError: It crashed, failed or took too long.
     """
     folder = Path(tempfile.mkdtemp(prefix="hipdnn-miopen-tuning-"))
-    request = folder / "request.json"
+    request = folder / _REQUEST
     request.write_text(
         json.dumps({"graph": graph.to_dict(), "ordinal": ordinal, "order": order._asdict()})
     )
     start = time.perf_counter()
-    written = folder / "log"
+    written = folder / _LOG
     try:
         with written.open("wb") as output:
             child = subprocess.Popen(  # noqa: S603 - our own interpreter and module
@@ -186,21 +190,28 @@ def _last_line(written: Path) -> str:
     return lines[-1] if lines else "without a word"
 
 
-def end_with_parent(pipe: int) -> None:
+def end_with_parent(pipe: int, folder: Path) -> None:
     """End this process when its parent ends, however it does, SIGKILL included.
 
-    The system then closes the parent's end of a pipe, unless a process that the parent forked
+    Its folder goes with it: nobody is left to remove that, or to read the log in it.
+
+    The system closes the parent's end of a pipe then, unless a process that the parent forked
     meanwhile holds it as well; so the parent's id is looked at, too. A call into MIOpen, which a
     search is, doesn't hold up the thread: ctypes releases the interpreter's lock.
 
     Args:
         pipe: File descriptor of this end; nothing is ever written to the other.
+        folder: Folder of the request and the log; with anything else in it, it stays.
     """
     parent = os.getppid()
 
     def watch() -> None:
         while os.getppid() == parent and not select.select([pipe], [], [], _LOOK_SECONDS)[0]:
             pass
+        with suppress(OSError):
+            for name in (_REQUEST, _LOG):
+                (folder / name).unlink(missing_ok=True)
+            folder.rmdir()
         os._exit(1)
 
     threading.Thread(target=watch, name="end with parent", daemon=True).start()
@@ -242,5 +253,6 @@ def _read_order(fields: dict[str, Any]) -> BuildOrder:
 
 
 if __name__ == "__main__":
-    end_with_parent(sys.stdin.fileno())
-    sys.exit(main(Path(sys.argv[1])))
+    request = Path(sys.argv[1])
+    end_with_parent(sys.stdin.fileno(), request.parent)
+    sys.exit(main(request))
