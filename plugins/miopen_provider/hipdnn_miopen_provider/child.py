@@ -145,6 +145,7 @@ def tune_in_child(
                     code = child.wait(time_limit)
                 except BaseException:  # too long, or interrupted: then there is no use in it
                     child.kill()
+                    child.wait()  # leaving the block doesn't, after a KeyboardInterrupt
                     raise
     except subprocess.TimeoutExpired:
         raise _failure(what, f"took longer than {time_limit:g} s and was killed", written) from None

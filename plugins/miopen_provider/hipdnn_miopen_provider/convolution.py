@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, ClassVar
 
+from hipdnn_miopen_provider.groups import keeps_groups_apart, may_mix_groups, why_left_out
 from hipdnn_miopen_provider.native import (
     ConvolutionAttribute,
     ConvolutionBuffers,
@@ -160,10 +161,10 @@ class Convolution(Operation):
             found = convolution.find(
                 handle, problem, memory, scratch.workspace, exhaustive=order.exhaustive
             )
-        fitting = [result for result in found if result.workspace_size <= limit]
-        if not fitting:
-            raise ExecutionError(_nothing_fits(found, limit, asked))
-        best = fitting[0]
+            fitting = [result for result in found if result.workspace_size <= limit]
+            if not fitting:
+                raise ExecutionError(_nothing_fits(found, limit, asked))
+            best = self._first_right(compilation, handle, problem, fitting, scratch)
         compilation.solvers.append(
             Solver(best.algorithm.name, best.milliseconds, best.workspace_size)
         )
@@ -174,6 +175,29 @@ class Convolution(Operation):
             _Run(handle, problem, best.algorithm).bind,
             self._ports,
             best.workspace_size,
+        )
+
+    def _first_right(
+        self,
+        compilation: Compilation,
+        handle: Handle,
+        problem: ConvolutionProblem,
+        found: Sequence[FindResult],
+        scratch: Scratch,
+    ) -> FindResult:
+        """Return the best that is not known to compute something else; overwrites the scratch."""
+        for result in found:
+            if not may_mix_groups(self, result.algorithm):
+                return result
+            prepared = convolution.run(handle, problem, result.algorithm)
+            memory = {name: scratch.memory[uid] for name, uid in self._ports.items()}
+            run = partial(prepared.bind(**memory), scratch.workspace)
+            if keeps_groups_apart(self, scratch.memory, run):
+                return result
+            compilation.notes.append(why_left_out(self))
+        raise ExecutionError(
+            f"{self.name}: no other kernel fits, and {compilation.notes[-1]}. Remove that record, "
+            "or let MIOpen choose among all solvers"
         )
 
     def _dropped(self, handle: Handle, problem: ConvolutionProblem, limit: int, asked: int) -> str:
