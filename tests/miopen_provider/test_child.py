@@ -11,6 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from hipdnn_miopen_provider.child import tune_in_child
+from hipdnn_miopen_provider.native import TuningPolicy
+from hipdnn_miopen_provider.operation import BuildOrder
+from tests.graphs import conv_graph
+
 CHILD = """
 import sys, time
 from pathlib import Path
@@ -59,6 +64,24 @@ def outlive_parent(folder: Path, *, inherited: bool) -> None:
         finally:
             with suppress(ProcessLookupError):
                 os.kill(int(heir), signal.SIGKILL)
+
+
+def test_an_interrupted_child_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted(subprocess.Popen[bytes]):
+        """A real process, but for the Ctrl-C while it is waited for."""
+
+        def wait(self, timeout: float | None = None) -> int:
+            children.append(self)
+            if timeout is not None:
+                raise KeyboardInterrupt
+            return super().wait()
+
+    children: list[Interrupted] = []
+    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+    order = BuildOrder(TuningPolicy.SEARCH)
+    with pytest.raises(KeyboardInterrupt):
+        tune_in_child(conv_graph(), order, 0, what="x", time_limit=60.0)
+    assert children[0].returncode == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("inherited", [False, True])

@@ -41,6 +41,23 @@ def test_an_error_of_miopen_names_a_folder_that_cannot(
     assert explained(NativeError("no device")) == "no device"
 
 
+@pytest.mark.parametrize(
+    ("value", "wrong"),
+    [("", False), (" search ", False), ("4", False), ("6", True), ("garbage", True)],
+)
+def test_an_error_of_miopen_names_a_find_enforce_that_it_cannot_read(
+    value: str, wrong: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MIOPEN_USER_DB_PATH", str(tmp_path))
+    monkeypatch.setenv("MIOPEN_FIND_ENFORCE", value)
+    text = explained(MiopenError("miopenFind", 7, "miopenStatusUnknownError", ""))
+    problem = (
+        f"; MIOPEN_FIND_ENFORCE is {value!r}, but must be one of NONE, DB_UPDATE, SEARCH, "
+        "SEARCH_DB_UPDATE, DB_CLEAN, or their number, 1 to 5"
+    )
+    assert text.endswith(problem) is wrong
+
+
 def test_a_folder_that_cannot_be_written_to(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody can write to /proc, the superuser included."""
     monkeypatch.setenv("MIOPEN_USER_DB_PATH", "/proc")

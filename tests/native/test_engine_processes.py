@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 
 from hipdnn_miopen_emulator.launcher import KERNELS_VARIABLE
+from hipdnn_miopen_provider import building
 from hipdnn_miopen_provider.child import TuningError
 from hipdnn_miopen_provider.native import TuningPolicy
 from hipdnn_miopen_provider.perf_db import DbKind, read_databases
 from hipdnn_miopen_provider.provider import MiopenProvider
+from hipdnn_miopen_provider.records import Snapshot
 from hipdnn_registry import EngineRegistry
 from tests.native.engines import ENGINE, POLICY, TUNABLE, conv_forward, new_registry, run
 from tests.native.environment import private_environment, run_child
@@ -97,7 +99,8 @@ def test_a_child_tunes_and_the_parent_builds_from_its_record(
     notes = "\n".join(plan.notes)
     assert f"tuning policy: SEARCH (3), decided by {POLICY}" in notes
     assert "tuned in a child process in " in notes
-    assert "built here under None in NORMAL find mode from its record" in notes
+    mode = "" if "batchnorm" in operation else " in NORMAL find mode"
+    assert f"built here under None{mode} from its record" in notes
     assert "user perf-db: added " in notes
     with observe():
         run(plan)
@@ -318,6 +321,32 @@ def test_find_enforce_is_named_once_where_it_rules(tmp_path: Path) -> None:
     assert cleaned["warned"] == second["warned"] == []
     assert warning in second["notes"]
     assert warning not in cleaned["notes"]
+    for line in (first, second):
+        assert f"user perf-db: added {', '.join(line['added'])}" in line["notes"]
+
+
+def test_a_find_enforce_that_miopen_cannot_read_is_named(tmp_path: Path) -> None:
+    _, (line,) = plan_in_child(tmp_path, 1, settings={"MIOPEN_FIND_ENFORCE": "garbage"})
+    assert "MIOPEN_FIND_ENFORCE is 'garbage', but must be one of NONE, DB_UPDATE," in line["error"]
+
+
+def test_a_folder_that_took_no_record_is_named(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where the folder can't be written to: the superuser can write to any that is not /proc."""
+    monkeypatch.setattr(building, "folder_problem", lambda: "the folder can't be written to")
+    graph = conv_forward(93)
+    with observe():
+        searched, kept = (
+            new_registry().create_execution_plan_ext(graph, ENGINE, {POLICY: 3}) for _ in range(2)
+        )
+    for plan in (searched, kept):  # a change, and none that was due
+        assert not any("can't be written to" in note for note in plan.notes)
+    monkeypatch.setattr(Snapshot, "take", lambda _: Snapshot({}, {}))  # as if nothing were kept
+    with observe():
+        lost = new_registry().create_execution_plan_ext(graph, ENGINE, {POLICY: 4})
+    assert "user perf-db: no change; the folder can't be written to" in lost.notes
+    assert "a tuning changed nothing in the user's perf-db: the folder can't" in caplog.text
 
 
 @pytest.mark.parametrize(

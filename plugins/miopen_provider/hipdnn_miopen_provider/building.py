@@ -5,12 +5,13 @@ from __future__ import annotations
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from hipdnn_miopen_provider.database_folder import explained
-from hipdnn_miopen_provider.native import NativeError, hip
+from hipdnn_miopen_provider.database_folder import explained, folder_problem
+from hipdnn_miopen_provider.kernel_defects import precision_note
+from hipdnn_miopen_provider.native import NativeError, TuningPolicy, hip
 from hipdnn_miopen_provider.operation import Compilation
 from hipdnn_miopen_provider.plan import MiopenPlan
-from hipdnn_miopen_provider.progress import reported
-from hipdnn_miopen_provider.records import Snapshot, solver_name
+from hipdnn_miopen_provider.progress import log, reported
+from hipdnn_miopen_provider.records import NO_CHANGE, Snapshot, solver_name
 from hipdnn_registry import ExecutionError
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def build_plan(
     ordinal: int,
     *,
     subject: Subject,
+    tunes: bool | None = None,
     notes: Sequence[str] = (),
     on_progress: Callable[[TuningProgress], None] | None = None,
 ) -> MiopenPlan:
@@ -39,8 +41,9 @@ def build_plan(
         order: How to build it.
         ordinal: The device.
         subject: What is built, for messages.
+        tunes: Whether it may tune; `None`: as the order says.
         notes: Sentences that the plan's own are added to.
-        on_progress: Told about the tuning, if the order is to tune.
+        on_progress: Told about the tuning, if it may tune.
 
     Raises:
         ExecutionError: MIOpen or HIP failed, or no solver fits; says what the perf-db has gained
@@ -49,7 +52,7 @@ def build_plan(
     compilation, changes = Compilation(order, ExitStack()), list[str]()
     with hip.on_device(ordinal):
         try:
-            if order.tunes:
+            if order.tunes if tunes is None else tunes:
                 report = reported(str(subject), on_progress)
                 with report as changes, recorded(operation, order, changes):
                     launcher = _compile(operation, compilation, subject)
@@ -71,7 +74,9 @@ def build_plan(
 def _told(operation: Operation, order: BuildOrder, solver: Solver) -> str:
     # the name is in a file, which is worth reading where a search took its time anyway
     name = None if order.find_mode is None else solver_name(operation, solver)
-    return f"solver: {name} ({solver})" if name else f"solver: {solver}"
+    if name is None:
+        return f"solver: {solver}"
+    return f"solver: {name} ({solver}){precision_note(name, operation.tensors.values())}"
 
 
 @contextmanager
@@ -90,7 +95,13 @@ def recorded(operation: Operation, order: BuildOrder, details: list[str]) -> Ite
     except BaseException as error:
         error.add_note(f"MIOpen left the user's perf-db with {changes()}")
         raise
-    details.append(f"user perf-db: {changes()}")
+    told, had_records = changes(), bool(before.records)
+    cleans = order.policy is TuningPolicy.DB_CLEAN
+    due = had_records if cleans else order.rewrites or not had_records
+    if due and told == NO_CHANGE and (problem := folder_problem()):
+        told += f"; {problem}"
+        log.warning("a tuning changed nothing in the user's perf-db: %s", problem)
+    details.append(f"user perf-db: {told}")
 
 
 def _compile(operation: Operation, compilation: Compilation, subject: Subject) -> Launcher:

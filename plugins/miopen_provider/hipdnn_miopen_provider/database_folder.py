@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import tempfile
 
+from hipdnn_miopen_provider.find_enforce import value_problem
 from hipdnn_miopen_provider.native import MiopenError, NativeError
 from hipdnn_miopen_provider.perf_db import USER_DB_VARIABLE, user_db_folder
 
@@ -36,6 +37,9 @@ def folder_problem() -> str:
 
 
 def explained(error: NativeError) -> str:
-    """Return an error's text, with what is wrong with the folder if MIOpen raised it over that."""
-    problem = folder_problem() if isinstance(error, MiopenError) else ""
-    return f"{error}; {problem}" if problem else str(error)
+    """Return an error's text, with what is wrong around MIOpen if it may have raised it over that.
+
+    It says "unknown error" of the folder, and of a MIOPEN_FIND_ENFORCE that it can't read.
+    """
+    problems = [folder_problem(), value_problem()] if isinstance(error, MiopenError) else []
+    return "; ".join(filter(None, [str(error), *problems]))

@@ -20,6 +20,7 @@ from hipdnn_miopen_provider.find_enforce import warn_about_find_enforce
 from hipdnn_miopen_provider.native import FindMode, MiopenError, NativeError, TuningPolicy, hip
 from hipdnn_miopen_provider.operation import BuildOrder, Subject
 from hipdnn_miopen_provider.progress import reported
+from hipdnn_miopen_provider.records import Snapshot
 from hipdnn_miopen_provider.support import operation_of
 from hipdnn_miopen_provider.tensors import Unsupported
 from hipdnn_miopen_provider.tuning import (
@@ -217,12 +218,12 @@ class MiopenEngine(Engine):
         token = cast("PlanToken", resolution.cache_token)
         operation = self._operation(graph)
         order, ordinal = token.order, token.place.ordinal
-        tunes = order.tunes
         notes = warn_about_find_enforce(order, os.environ)
+        enforced = bool(notes)
         subject = Subject(operation.name, graph.content_key.digest, order.policy)
         options = self._options
         try:
-            if tunes and order.searches and operation.tunable and options.in_subprocess:
+            if order.searches and operation.tunable and options.in_subprocess:
                 notes += self._tune_in_child(graph, operation, order, ordinal, subject)
                 order = order_after_tuning(order)
             return build_plan(
@@ -230,11 +231,12 @@ class MiopenEngine(Engine):
                 order,
                 ordinal,
                 subject=subject,
+                tunes=order.tunes or enforced,
                 notes=notes,
                 on_progress=options.on_progress,
             )
         finally:
-            if tunes:
+            if token.order.tunes or enforced:
                 self._machine.next_generation(subject.digest, ordered=not resolution.cacheable)
 
     def _operation(self, graph: Graph) -> Operation:
@@ -257,7 +259,10 @@ class MiopenEngine(Engine):
             seconds = tune_in_child(
                 graph, order, ordinal, what=what, time_limit=options.tuning_time_limit
             )
-        how = "built here under None in NORMAL find mode from its record"
+        how = "built here under None"
+        if operation.exhaustive_find:  # the only ones that find modes mean something to
+            how += " in NORMAL find mode"
+        how += " from its record" if Snapshot.take(operation).records else ": it left no record"
         return (f"tuned in a child process in {seconds:.1f} s, {how}", *details)
 
 

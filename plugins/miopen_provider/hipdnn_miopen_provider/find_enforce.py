@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
 from typing import TYPE_CHECKING
@@ -16,9 +17,21 @@ if TYPE_CHECKING:
 
 VARIABLE = "MIOPEN_FIND_ENFORCE"
 _OFF = frozenset({"", "NONE", "1"})
+_NUMBERS = [str(policy.value) for policy in TuningPolicy]
 
 _lock = threading.Lock()
 _warned = False
+
+
+def value_problem() -> str:
+    """Return what is wrong with the variable's value, over which MIOpen fails, or ''."""
+    value = os.environ.get(VARIABLE, "").strip()
+    if not value or value.upper() in TuningPolicy.__members__ or value in _NUMBERS:
+        return ""
+    return (
+        f"{VARIABLE} is {value!r}, but must be one of {', '.join(TuningPolicy.__members__)}, or "
+        f"their number, {_NUMBERS[0]} to {_NUMBERS[-1]}"
+    )
 
 
 class FindEnforceWarning(UserWarning):

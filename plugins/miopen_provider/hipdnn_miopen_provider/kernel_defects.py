@@ -14,6 +14,8 @@ from hipdnn_miopen_provider.native import ActivationMode, DataType, library
 from hipdnn_miopen_provider.tensors import Unsupported, is_channels_last
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from hipdnn_miopen_provider.activation import Activation
     from hipdnn_miopen_provider.tensors import TensorSpec
 
@@ -54,6 +56,13 @@ def refuse_addition(dtype: DataType) -> None:
         raise Unsupported(
             "MIOpen's addition does not compile for bfloat16: its kernels define no such type"
         )
+
+
+def precision_note(solver: str, tensors: Iterable[TensorSpec]) -> str:
+    """Return what is to be known of a solver's precision, to follow its name, or ''."""
+    if solver == "ConvOclDirectFwd" and any(spec.dtype is DataType.Half for spec in tensors):
+        return "; it sums in half, see docs/findings.md"
+    return ""
 
 
 def spatial_hazard(x: TensorSpec, *, training: bool, saved: bool) -> str:

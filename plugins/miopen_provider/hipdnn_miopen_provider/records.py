@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 _PERF = frozenset({FileKind.PERF, FileKind.BATCHNORM_PERF})
 
+NO_CHANGE = "no change"
+"""What `Snapshot.changes` says of none."""
+
 Records = dict[tuple[str, str, str], str]
 """(file, key, solver) -> tuned parameters."""
 
@@ -82,7 +85,7 @@ class Snapshot:
             for verb, solvers in (("added", added), ("removed", removed), ("rewritten", rewritten))
             if solvers
         ]
-        return "; ".join(parts) or "no change"
+        return "; ".join(parts) or NO_CHANGE
 
 
 @dataclass(frozen=True, slots=True)
