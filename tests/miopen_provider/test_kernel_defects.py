@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from hipdnn_miopen_provider.kernel_defects import spatial_hazard
+from hipdnn_miopen_provider.kernel_defects import precision_note, spatial_hazard
 from hipdnn_miopen_provider.native import DataType
 from hipdnn_miopen_provider.tensors import TensorSpec, in_memory_order
 from hipdnn_registry.graph import channels_last_order, packed_strides
@@ -48,3 +50,10 @@ def test_memory_order() -> None:
     x = in_memory_order(image(2, 3, 4, 5, channels_last=True))
     assert (x.dims, x.strides) == ((2, 4, 5, 3), (60, 15, 3, 1))
     assert in_memory_order(image(2, 3, 4, 5)) == image(2, 3, 4, 5)
+
+
+def test_only_a_solver_that_sums_in_half_is_remarked_on() -> None:
+    single, half = image(1, 2, 3, 4), replace(image(1, 2, 3, 4), dtype=DataType.Half)
+    assert "sums in half" in precision_note("ConvOclDirectFwd", [half])
+    assert not precision_note("ConvOclDirectFwd", [single])
+    assert not precision_note("ConvOclDirectFwd1x1", [half])
