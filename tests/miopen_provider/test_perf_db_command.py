@@ -63,6 +63,7 @@ miopenConvolutionFwdAlgoDirect
 """,
     OLDER: f"{CONV}=ConvOclDirectFwd:8,16,16,16,1,1,8,2,1\n",
 }
+LONG = "x" * 300
 GROUPED = "MIOpenDriver conv -n 2 -c 8 -H 16 -W 20 -k 4 -y 3 -x 3 -p 1 -q 1 -g 2 -F 1"
 
 
@@ -569,6 +570,16 @@ def test_a_folder_with_a_databases_name_hides_no_other(perf_db: PerfDb, folder: 
     ("arguments", "message"),
     [
         (("list", "--path", "{0}/absent"), "--path is '{0}/absent', but there is no such folder"),
+        (
+            ("show", GROUPED, "--path", "{0}/absent"),
+            "--path is '{0}/absent', but there is no such folder",
+        ),
+        (("list", "--path", LONG), f"--path is '{LONG}', which can't be read: File name too long"),
+        (("diff", "{0}", LONG), f"a side of the comparison is '{LONG}', which can't be read: "),
+        (("list", "--path", ""), "Invalid value for '--path': '' is no path"),
+        (("show", GROUPED, "--path", ""), "Invalid value for '--path': '' is no path"),
+        (("diff", "", "{0}"), "Invalid value for 'BEFORE': '' is no path"),
+        (("diff", "{0}", ""), "Invalid value for 'AFTER': '' is no path"),
         (
             ("show", GROUPED, "--path", f"{{0}}/{PERF}"),
             f"--path is '{{0}}/{PERF}', which can't be read as a folder: Not a directory",

@@ -15,15 +15,38 @@ _CONV = "'MIOpenDriver conv -n 8 -c 64 -H 56 -W 56 -k 64 -y 3 -x 3 -p 1 -q 1 -F 
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
+
+def _not_empty(given: str | None) -> str | None:
+    if given == "":  # `Path` makes the current folder of it; it is rather a variable that is unset
+        raise typer.BadParameter("'' is no path; the current folder is '.'")
+    return given
+
+
+def _folder(given: str | None) -> Path | None:
+    return None if given is None else Path(given)
+
+
 PathOption = Annotated[
-    Path | None,
-    typer.Option("--path", metavar="FOLDER", show_default=False, help="Folder of the databases."),
+    str | None,
+    typer.Option(
+        "--path",
+        metavar="FOLDER",
+        callback=_not_empty,
+        show_default=False,
+        help="Folder of the databases.",
+    ),
 ]
 BeforeArgument = Annotated[
-    Path, typer.Argument(metavar="BEFORE", show_default=False, help="File or folder.")
+    str,
+    typer.Argument(
+        metavar="BEFORE", callback=_not_empty, show_default=False, help="File or folder."
+    ),
 ]
 AfterArgument = Annotated[
-    Path, typer.Argument(metavar="AFTER", show_default=False, help="Another of the same kind.")
+    str,
+    typer.Argument(
+        metavar="AFTER", callback=_not_empty, show_default=False, help="Another of the same kind."
+    ),
 ]
 
 
@@ -47,7 +70,7 @@ def list_(path: PathOption = None, as_json: JsonOption = False) -> None:
     """List the files: kind, device, MIOpen version, records, size, age."""
     from .listing import list_report
 
-    publish(lambda _: list_report(path), as_json=as_json)
+    publish(lambda _: list_report(_folder(path)), as_json=as_json)
 
 
 @app.command(epilog=epilog(f"hipdnn perf-db show {_CONV}"))
@@ -58,7 +81,7 @@ def show(graph: GraphArgument, path: PathOption = None, as_json: JsonOption = Fa
     """
     from .showing import show_report
 
-    publish_each(graph, partial(show_report, path=path), as_json=as_json)
+    publish_each(graph, partial(show_report, path=_folder(path)), as_json=as_json)
 
 
 @app.command(epilog=epilog("hipdnn perf-db diff before.udb.txt after.udb.txt", text=""))
@@ -69,4 +92,4 @@ def diff(before: BeforeArgument, after: AfterArgument, as_json: JsonOption = Fal
     """
     from .difference import diff_report
 
-    publish(lambda _: diff_report(before, after), as_json=as_json)
+    publish(lambda _: diff_report(Path(before), Path(after)), as_json=as_json)

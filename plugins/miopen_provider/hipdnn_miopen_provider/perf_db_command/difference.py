@@ -14,7 +14,7 @@ from hipdnn_miopen_provider.perf_db import (
 from hipdnn_registry import InvalidInputError
 from hipdnn_registry.cli import Report, facts, note, size_text, table
 
-from .source import damage_data, damage_in, read
+from .source import damage_data, damage_in, exists, read
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,7 +74,7 @@ _Pair = tuple[DatabaseFile | None, DatabaseFile | None]
 
 def _pairs(before: Path, after: Path) -> dict[str, _Pair]:
     for path in (before, after):
-        if not path.exists():
+        if not exists(path, "a side of the comparison"):
             raise InvalidInputError(f"'{path}' is to be compared, but there is no such file")
     if before.is_dir() != after.is_dir():
         folder, file = (before, after) if before.is_dir() else (after, before)

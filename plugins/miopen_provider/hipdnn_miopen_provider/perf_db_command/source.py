@@ -29,9 +29,23 @@ def databases(path: Path | None) -> tuple[Path, list[DatabaseFile]]:
         source = USER_DB_VARIABLE if os.environ.get(USER_DB_VARIABLE) else "MIOpen's default folder"
         folder = user_db_folder()
         return folder, read(folder, source)
-    if not path.exists():
+    if not exists(path, "--path"):
         raise InvalidInputError(f"--path is '{path}', but there is no such folder")
     return path, read(path, "--path")
+
+
+def exists(path: Path, source: str) -> bool:
+    """Return whether there is such a file or folder.
+
+    Raises:
+        InvalidInputError: There can be none of this name, or it can't be looked for.
+    """
+    try:
+        return path.exists()
+    except OSError as error:
+        raise InvalidInputError(
+            f"{source} is '{path}', which can't be read: {error.strerror}"
+        ) from None
 
 
 def read(folder: Path, source: str) -> list[DatabaseFile]:
