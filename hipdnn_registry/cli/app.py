@@ -62,6 +62,15 @@ EngineOption = Annotated[
         "--engine", "-e", metavar="NAME", help="Engine by name or id; default: the best-ranked one."
     ),
 ]
+KnobsEngineOption = Annotated[
+    str | None,
+    typer.Option(
+        "--engine",
+        "-e",
+        metavar="NAME",
+        help="Only this engine, by name or id; default: all that serve the graph.",
+    ),
+]
 
 
 def _whole_number(least: int) -> Callable[[object], int]:
@@ -144,7 +153,9 @@ def explain(graph: GraphArgument, as_json: JsonOption = False) -> None:
 @app.command(
     epilog=epilog(f"hipdnn knobs {_LINE}", "hipdnn knobs graph.json --engine CPU_GEMM_ENGINE")
 )
-def knobs(graph: GraphArgument, engine: EngineOption = None, as_json: JsonOption = False) -> None:
+def knobs(
+    graph: GraphArgument, engine: KnobsEngineOption = None, as_json: JsonOption = False
+) -> None:
     """List what can be set on the engines that serve a graph."""
     from .knob_text import engine_of
     from .knobs import knobs_report
