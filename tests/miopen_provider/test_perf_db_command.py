@@ -563,6 +563,10 @@ def test_a_folder_with_a_databases_name_hides_no_other(perf_db: PerfDb, folder: 
     outcome = perf_db("list")
     assert outcome.status == 0
     assert f"note: {folder / FIND}: can't be read: Is a directory" in outcome.lines
+    assert f"{FIND} find-db gfx90a 110 3.5.1 - - - -" in outcome.lines
+    (file,) = (f for f in perf_db("list", "--json").json["files"] if f["file"] == FIND)
+    unknown = ("problems", "records", "size", "modified", "age_seconds")
+    assert [file[name] for name in unknown] == [None] * 5
     assert any(line.startswith(PERF) for line in outcome.lines)
 
 

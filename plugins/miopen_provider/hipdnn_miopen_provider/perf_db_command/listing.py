@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hipdnn_registry.cli import Report, note, size_text, table
 
-from .source import damage_data, damage_in, databases, file_data
+from .source import damage_data, damage_in, databases, file_data, readable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,8 +33,12 @@ def list_report(path: Path | None) -> Report:
 
 
 def _data(file: DatabaseFile, now: float) -> dict[str, Any]:
+    data = file_data(file)
+    if not readable(file):
+        unknown = ("problems", "records", "size", "modified", "age_seconds")
+        return {**data, **dict.fromkeys(unknown)}
     return {
-        **file_data(file),
+        **data,
         "problems": len(file.records),
         "records": _count(file),
         "size": file.nbytes,
@@ -58,8 +62,7 @@ def _view(folder: Path, files: list[DatabaseFile], now: float) -> RenderableType
             *(file.path.name, file.kind_name, file.name.architecture),
             str(file.name.compute_units or ""),
             file.name.miopen_version,
-            *(str(len(file.records)), str(_count(file)), size_text(file.nbytes)),
-            age_text(now - file.modified),
+            *_measures(file, now),
         )
         for file in files
     ]
@@ -69,6 +72,14 @@ def _view(folder: Path, files: list[DatabaseFile], now: float) -> RenderableType
         table(_COLUMNS, rows, right=right),
         *(note(str(damage)) for damage in damage_in(files)),
     )
+
+
+def _measures(file: DatabaseFile, now: float) -> tuple[str, str, str, str]:
+    """Return problems, records, size and age, which nobody knows of what can't be read."""
+    if not readable(file):
+        return ("-", "-", "-", "-")
+    problems, records = str(len(file.records)), str(_count(file))
+    return (problems, records, size_text(file.nbytes), age_text(now - file.modified))
 
 
 def age_text(seconds: float) -> str:

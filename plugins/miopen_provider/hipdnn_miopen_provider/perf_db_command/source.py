@@ -73,6 +73,11 @@ def file_data(file: DatabaseFile) -> dict[str, Any]:
     }
 
 
+def readable(file: DatabaseFile) -> bool:
+    """Return whether a file could be read, if only in part."""
+    return all(damage.line is not None for damage in file.damage)
+
+
 def damage_data(files: Iterable[DatabaseFile]) -> list[dict[str, Any]]:
     """Return what is damaged in some files, for `--json`."""
     return [
