@@ -49,7 +49,8 @@ class CompiledPlans(PlanCache[SharedPlan]):
             hint = f" (and of its knobs, {'; '.join(defects)})" if defects else ""
             compiled = guarded(entry, "build", entry.engine.build, graph, resolution, hint=hint)
             seconds = time.perf_counter() - start
-            return SharedPlan(checked_plan(entry, compiled), graph.content_key.uids, seconds)
+            compiled = checked_plan(entry, compiled, graph, asked.info.buffer_kind)
+            return SharedPlan(compiled, graph.content_key.uids, seconds)
 
         if not resolution.cacheable:
             return build(), False

@@ -21,6 +21,7 @@ from .provider import (
 
 if TYPE_CHECKING:
     from .catalog import RegisteredEngine
+    from .graph import Graph
     from .knobs import KnobList
 
 T = TypeVar("T")
@@ -115,6 +116,8 @@ def checked_resolution(
             )
     if settings != asked:
         _check_changes(engine, settings, asked, knobs)
+    if not isinstance(resolution.cacheable, bool):
+        breach(engine, "resolve", f"gave cacheable {resolution.cacheable!r}; a bool is due")
     if resolution.notes:
         _check_notes(engine, "resolve", resolution.notes)
     return resolution
@@ -145,15 +148,49 @@ def _check_changes(
             )
 
 
-def checked_plan(engine: RegisteredEngine, plan: object) -> CompiledPlan:
-    """Check what `build` returned."""
+def checked_plan(
+    engine: RegisteredEngine, plan: object, graph: Graph, offered: BufferKind
+) -> CompiledPlan:
+    """Check what `build` returned.
+
+    Args:
+        engine: The engine.
+        plan: What it returned.
+        graph: The graph that it was given.
+        offered: The kind of buffers that its offer for the graph named.
+    """
     if not isinstance(plan, CompiledPlan):
         breach(engine, "build", f"returned {plan!r}, not a CompiledPlan")
     checked_size(engine, "build", plan.workspace_size)
     if not isinstance(plan.buffer_kind, BufferKind):
         breach(engine, "build", f"made a plan of buffer_kind {plan.buffer_kind!r}; see BufferKind")
+    if plan.buffer_kind is not offered:
+        breach(
+            engine,
+            "build",
+            f"made a plan of buffer_kind {plan.buffer_kind}, but query offered {offered}",
+        )
     _check_notes(engine, "build", plan.notes)
+    if plan.in_place != ():
+        _check_in_place(engine, plan.in_place, graph)
     return plan
+
+
+def _check_in_place(engine: RegisteredEngine, in_place: object, graph: Graph) -> None:
+    def refuse(problem: str) -> NoReturn:
+        breach(engine, "build", f"made a plan of in_place {in_place!r:.200}{problem}")
+
+    if not isinstance(in_place, tuple):
+        refuse("; a tuple of pairs of uids is due")
+    read = {uid for wiring in graph.structure.wirings for _, uid in wiring.input_uids}
+    for pair in in_place:
+        if not isinstance(pair, tuple) or [type(uid) for uid in pair] != [int, int]:
+            refuse(f", where {pair!r:.80} is no pair of uids: a written and a read tensor")
+        for uid, known, verb in zip(
+            pair, (graph.output_uids, read), ("writes", "reads"), strict=True
+        ):
+            if uid not in known:
+                refuse(f", but the graph {verb} no tensor of uid {uid}")
 
 
 def checked_size(engine: RegisteredEngine, step: str, size: object) -> int:

@@ -16,6 +16,7 @@ from hipdnn_registry import (
     CompiledPlan,
     DeviceBuffer,
     DeviceMemory,
+    EngineOffer,
     EngineRegistry,
     ExecutionPlan,
     Graph,
@@ -81,6 +82,9 @@ class DevicePlan(CompiledPlan):
 
 
 class DeviceEngine(ReluEngine):
+    def query(self, graph: Graph) -> EngineOffer:
+        return EngineOffer(self.knobs, workspace_size=640, buffer_kind=BufferKind.DEVICE)
+
     def build(self, graph: Graph, resolution: Resolution) -> CompiledPlan:
         return DevicePlan(graph)
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from hipdnn_registry import (
+    BufferKind,
     Declined,
     DeprecatedKnobWarning,
     DroppedKnobWarning,
@@ -339,6 +340,11 @@ BREACHES: list[tuple[str, object, str]] = [
     ("resolve", Resolution({"acme.tile": 3}), "setting 3"),  # type: ignore[dict-item]
     ("resolve", Resolution(ASKED, cache_token=[1]), "cache_token"),  # type: ignore[arg-type]
     ("resolve", Resolution(ASKED, notes="note"), "notes 'note'"),  # type: ignore[arg-type]
+    (
+        "resolve",
+        Resolution(ASKED, cacheable="no"),  # type: ignore[arg-type]
+        "cacheable 'no'; a bool is due",
+    ),
     ("resolve", Resolution({}), "lost acme.old_tile; lost acme.tile; lost global.benchmarking"),
     (
         "resolve",
@@ -410,20 +416,37 @@ def test_an_engine_may_change_a_setting_and_says_why(
 
 
 @pytest.mark.parametrize(
-    ("attribute", "value"),
-    [("workspace_size", None), ("workspace_size", -5), ("notes", "n"), ("buffer_kind", "gpu")],
+    ("attribute", "value", "problem"),
+    [
+        ("workspace_size", None, "workspace size None"),
+        ("workspace_size", -5, "workspace size -5"),
+        ("notes", "n", "notes 'n'"),
+        ("buffer_kind", "gpu", "buffer_kind 'gpu'"),
+        ("buffer_kind", BufferKind.DEVICE, "of buffer_kind device, but query offered host"),
+        ("in_place", [], "in_place []; a tuple of pairs of uids is due"),
+        ("in_place", None, "in_place None; a tuple of pairs"),
+        ("in_place", (2, 1), "in_place (2, 1), where 2 is no pair of uids"),
+        ("in_place", ((2, 1), (2,)), "where (2,) is no pair"),
+        ("in_place", ((2, True),), "where (2, True) is no pair"),
+        ("in_place", ((99, 1),), "in_place ((99, 1),), but the graph writes no tensor of uid 99"),
+        ("in_place", ((1, 2),), "writes no tensor of uid 1"),
+        ("in_place", ((2, 2),), "reads no tensor of uid 2"),
+    ],
 )
 def test_what_a_plan_says_is_checked(
-    registry: EngineRegistry, engine: ReluEngine, attribute: str, value: object
+    registry: EngineRegistry, engine: ReluEngine, attribute: str, value: object, problem: str
 ) -> None:
+    """The graph reads tensor 1 and writes tensor 2."""
+
     def build(graph: Graph, resolution: Resolution) -> ReluPlan:
         plan = ReluPlan(graph, resolution)
         setattr(plan, attribute, value)
         return plan
 
     engine.build = build  # type: ignore[method-assign]
-    with pytest.raises(EngineDefectError, match=f"ACME_RELU.*build.*{value!r}"):
-        registry.create_execution_plan_ext(relu_graph())
+    with pytest.raises(EngineDefectError, match="ACME_RELU of provider 'acme': build") as caught:
+        registry.create_execution_plan_ext(relu_graph(uid_base=1))
+    assert problem in str(caught.value)
     assert registry.cache_info().currsize == 0
 
 

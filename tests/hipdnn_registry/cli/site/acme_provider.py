@@ -6,6 +6,7 @@ They serve a graph of one relu, `ACME_FORWARD` a convolution.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -70,12 +71,23 @@ class AcmeEngine(ReluEngine):
     def __init__(self, name: str, plan: type[ReluPlan] = ReluPlan, priority: int = -1) -> None:
         super().__init__(name, KNOBS, priority)
         self.plan = plan
+        self.kind = plan.buffer_kind
 
     def build(self, graph: Graph, resolution: Resolution) -> CompiledPlan:
         return self.plan(graph, resolution)
 
+    def query(self, graph: Graph) -> EngineOffer | Declined:
+        answer = super().query(graph)
+        if isinstance(answer, EngineOffer):
+            return replace(answer, buffer_kind=self.kind)
+        return answer
+
 
 class OnDevice(AcmeEngine):
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.kind = DevicePlan.buffer_kind
+
     def build(self, graph: Graph, resolution: Resolution) -> CompiledPlan:
         return DevicePlan(graph)
 
