@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from . import log
 from .catalog import ProviderRecord, ProviderStatus, RegisteredEngine
-from .contract import CODE_ERRORS, checked_answer
+from .contract import CODE_ERRORS, checked_answer, engine_failure
 from .errors import EngineDefectError, NoEngineError
 from .knob_rules import sound_knobs
 from .knobs import BENCHMARKING_KNOB, Knob, KnobList
@@ -97,7 +97,7 @@ class Answers:
             key = (engine.name, digest, engine.engine.query_scope())
             answer = self._known.get(key)
         except CODE_ERRORS as error:
-            return _defect(engine, error)
+            return _defect(engine, "query_scope", error)
         if answer is None:
             log.write_graph(graph)
             answer = _ask(engine, graph)
@@ -116,9 +116,12 @@ def _ask(engine: RegisteredEngine, graph: Graph) -> EngineAnswer:
         knobs, defects = sound_knobs(answer.knobs, engine.info.namespace)
         notes = tuple(BehaviorNote(note) for note in answer.behavior_notes)
     except CODE_ERRORS as error:
-        return _defect(engine, error)
+        return _defect(engine, "query", error)
     for defect in defects:
-        _log.error("defect of engine %s: %s", engine.name, defect)
+        _log.error(
+            "defect: engine %s of provider '%s': query: %s",
+            *(engine.name, engine.info.name, defect),
+        )
     info = EngineConfigInfo(
         engine_id=engine.engine_id,
         engine_name=engine.name,
@@ -136,11 +139,10 @@ def _ask(engine: RegisteredEngine, graph: Graph) -> EngineAnswer:
     return EngineAnswer(engine, info)
 
 
-def _defect(engine: RegisteredEngine, error: BaseException) -> EngineAnswer:
+def _defect(engine: RegisteredEngine, step: str, error: BaseException) -> EngineAnswer:
     """An answer that keeps one engine's defect from hiding the others."""
-    reason = f"defect of engine {engine.name}: {type(error).__name__}: {error}"
-    if isinstance(error, EngineDefectError):
-        reason = f"defect of {error}"
+    known = isinstance(error, EngineDefectError)
+    reason = f"defect: {error if known else engine_failure(engine, step, error)}"
     _log.error("%s", reason)
     return EngineAnswer(engine, reason=reason, exception=error)
 

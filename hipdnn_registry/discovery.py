@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ from .provider import PROVIDER_API_VERSION, Engine, Provider, ProviderInfo
 from .selection import by_priority
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 _log = logging.getLogger("hipdnn_registry.discovery")
 
@@ -167,7 +167,7 @@ class _Loader:
             info = _guard("contract", lambda: _checked_info(provider))
             record = replace(record, info=info)
             self._check_name(info)
-            engines = _guard("engines", lambda: [_named(e) for e in provider.engines()])
+            engines = _guard("engines", lambda: _engines(provider))
             self._admit(record, info, engines)
         except _LoadError as failure:
             self._records.append(self._failed(record, failure))
@@ -291,6 +291,16 @@ def _checked_info(provider: Provider) -> ProviderInfo:
     if not isinstance(info.libraries, Mapping):
         raise ProviderError(f"info.libraries must be a mapping, not {info.libraries!r:.100}")
     return info
+
+
+def _engines(provider: Provider) -> list[tuple[str, object]]:
+    """A provider's engines with their names."""
+    engines: object = provider.engines()
+    if isinstance(engines, str) or not isinstance(engines, Iterable):
+        raise ProviderError(
+            f"engines() must return a sequence of Engine objects, not {engines!r:.100}"
+        )
+    return [_named(engine) for engine in engines]
 
 
 def _named(engine: object) -> tuple[str, object]:

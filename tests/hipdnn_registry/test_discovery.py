@@ -306,6 +306,12 @@ def with_priority(priority: Any) -> ReluEngine:
     return engine
 
 
+def _with_engines(engines: Any) -> AcmeProvider:
+    provider = AcmeProvider()
+    provider.engines = lambda: engines  # type: ignore[method-assign]
+    return provider
+
+
 @pytest.mark.parametrize(
     ("make", "problem"),
     [
@@ -319,6 +325,10 @@ def with_priority(priority: Any) -> ReluEngine:
         (lambda: AcmeProvider(name=cast("str", ["a"])), "info.name must be a text"),
         (lambda: AcmeProvider(version=""), "info.version must be a text"),
         (lambda: AcmeProvider(libraries=None), "info.libraries must be a mapping"),
+        *(
+            (lambda v=v: _with_engines(v), f"must return a sequence of Engine objects, not {v!r}")
+            for v in (None, "ACME_RELU", 7)
+        ),
     ],
 )
 def test_a_provider_against_the_contract_is_broken_alone(make: Any, problem: str) -> None:

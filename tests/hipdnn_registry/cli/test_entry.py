@@ -124,7 +124,10 @@ def test_a_bad_knob_value_is_wrong_input(
             "engine ACME_UNREACHABLE of provider 'acme' takes buffers on a device",
         ),
         ("ACME_HUGE", "workspace 1.0 EiB"),
-        ("ACME_DEFECT", "defect of engine ACME_DEFECT: ZeroDivisionError: 0 tiles"),
+        (
+            "ACME_DEFECT",
+            "engine ACME_DEFECT of provider 'acme' failed in query: ZeroDivisionError: 0 tiles",
+        ),
     ],
 )
 def test_failed_work_is_1(hipdnn: Hipdnn, relu_file: str, engine: str, message: str) -> None:
