@@ -20,7 +20,7 @@ from hipdnn_miopen_provider.native import (
     library,
 )
 from hipdnn_miopen_provider.records import records_read
-from hipdnn_miopen_provider.tensors import TYPES, is_channels_last
+from hipdnn_miopen_provider.tensors import is_channels_last, numpy_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -57,8 +57,7 @@ def keeps_groups_apart(
     """
     import numpy as np
 
-    types = {native: graph for graph, native in TYPES.items()}
-    dtype = types[operation.x.dtype].numpy_dtype()
+    dtype = numpy_type(operation.x.dtype)
     groups = operation.geometry.groups
     value = 1.0 + np.arange(groups) % 2
     x, w, y = (memory[uid] for uid in operation.uids)

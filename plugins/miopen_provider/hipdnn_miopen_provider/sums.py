@@ -21,7 +21,7 @@ from hipdnn_miopen_provider.native import (
 )
 from hipdnn_miopen_provider.perf_db import user_db_folder
 from hipdnn_miopen_provider.records import records_read
-from hipdnn_miopen_provider.tensors import TYPES
+from hipdnn_miopen_provider.tensors import numpy_type
 from hipdnn_registry import ExecutionError
 
 if TYPE_CHECKING:
@@ -51,9 +51,8 @@ def check_sums(operation: BatchNormBackward, buffers: Mapping[int, DeviceMemory]
     import numpy as np
 
     x, ports = operation.x, operation.ports
-    types = {native: graph for graph, native in TYPES.items()}
     value = 1.0 + np.arange(x.dims[1]) % 2
-    dy = np.empty((x.dims[0], x.dims[1], math.prod(x.dims[2:])), types[x.dtype].numpy_dtype())
+    dy = np.empty((x.dims[0], x.dims[1], math.prod(x.dims[2:])), numpy_type(x.dtype))
     dy[...] = value[:, None]
     for uid in operation.tensors:
         fill(buffers[uid], 0)

@@ -7,7 +7,7 @@ MIOpenDriver do it, so that their perf-db records serve here and the other way r
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hipdnn_miopen_provider.native import DataType, TensorDescriptor
 from hipdnn_registry import DataType as GraphType
@@ -15,6 +15,8 @@ from hipdnn_registry.graph import channels_last_order, packed_strides
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import numpy as np
 
     from hipdnn_registry import TensorAttributes
 
@@ -61,6 +63,12 @@ def type_of(tensor: TensorAttributes) -> DataType:
             f"{', '.join(sorted(TYPES))}"
         )
     return found
+
+
+def numpy_type(dtype: DataType) -> np.dtype[Any]:
+    """Return numpy's type of the elements."""
+    (graph_type,) = (graph for graph, native in TYPES.items() if native is dtype)
+    return graph_type.numpy_dtype()
 
 
 def specs(tensors: Sequence[TensorAttributes], *, rank: int = 4) -> list[TensorSpec]:
