@@ -27,7 +27,7 @@ def build_plan(
     ordinal: int,
     *,
     subject: Subject,
-    tunes: bool | None = None,
+    enforced: bool = False,
     notes: Sequence[str] = (),
     on_progress: Callable[[TuningProgress], None] | None = None,
 ) -> MiopenPlan:
@@ -41,7 +41,7 @@ def build_plan(
         order: How to build it.
         ordinal: The device.
         subject: What is built, for messages.
-        tunes: Whether it may tune; `None`: as the order says.
+        enforced: Whether it may tune although the order doesn't say so: MIOPEN_FIND_ENFORCE does.
         notes: Sentences that the plan's own are added to.
         on_progress: Told about the tuning, if it may tune.
 
@@ -52,7 +52,7 @@ def build_plan(
     compilation, changes = Compilation(order, ExitStack()), list[str]()
     with hip.on_device(ordinal):
         try:
-            if order.tunes if tunes is None else tunes:
+            if order.tunes or enforced:
                 report = reported(str(subject), on_progress)
                 with report as changes, recorded(operation, order, changes):
                     launcher = _compile(operation, compilation, subject)
@@ -95,13 +95,19 @@ def recorded(operation: Operation, order: BuildOrder, details: list[str]) -> Ite
     except BaseException as error:
         error.add_note(f"MIOpen left the user's perf-db with {changes()}")
         raise
-    told, had_records = changes(), bool(before.records)
-    cleans = order.policy is TuningPolicy.DB_CLEAN
-    due = had_records if cleans else order.rewrites or not had_records
+    told = changes()
+    due = _change_is_due(order, had_records=bool(before.records))
     if due and told == NO_CHANGE and (problem := folder_problem()):
         told += f"; {problem}"
         log.warning("a tuning changed nothing in the user's perf-db: %s", problem)
     details.append(f"user perf-db: {told}")
+
+
+def _change_is_due(order: BuildOrder, *, had_records: bool) -> bool:
+    """Whether a tuning is to leave another perf-db, if there is anything to tune."""
+    if order.policy is TuningPolicy.DB_CLEAN:
+        return had_records
+    return order.rewrites or not had_records
 
 
 def _compile(operation: Operation, compilation: Compilation, subject: Subject) -> Launcher:

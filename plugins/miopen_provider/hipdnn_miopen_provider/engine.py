@@ -231,7 +231,7 @@ class MiopenEngine(Engine):
                 order,
                 ordinal,
                 subject=subject,
-                tunes=order.tunes or enforced,
+                enforced=enforced,
                 notes=notes,
                 on_progress=options.on_progress,
             )
