@@ -8,6 +8,7 @@ entry name. Each entry point is guarded on its own: whatever it raises becomes i
 from __future__ import annotations
 
 import logging
+import re
 import traceback
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _log = logging.getLogger("hipdnn_registry.discovery")
+
+_NAMESPACE = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +291,15 @@ def _checked_info(provider: Provider) -> ProviderInfo:
         value = getattr(info, what)
         if not isinstance(value, str) or not value:
             raise ProviderError(f"info.{what} must be a text, not {value!r:.100}")
+    given = info.knob_namespace
+    if not isinstance(given, str) or (given and not _NAMESPACE.fullmatch(given)):
+        raise ProviderError(
+            f"info.knob_namespace must be a name of letters, digits and '_', not {given!r:.100}"
+        )
+    if info.namespace == "global":
+        raise ProviderError(
+            "the knob namespace 'global' is reserved; give another name, or a knob_namespace"
+        )
     if not isinstance(info.libraries, Mapping):
         raise ProviderError(f"info.libraries must be a mapping, not {info.libraries!r:.100}")
     return info

@@ -298,7 +298,7 @@ class ProviderInfo:
             does not say.
         description: One sentence for people.
         url: Where to read more.
-        knob_namespace: First part of the ids of its knobs.
+        knob_namespace: First part of the ids of its knobs: letters, digits and '_', not `global`.
         libraries: Versions of what it stands on, such as `{"MIOpen": "3.5.1"}`, for reports.
     """
 

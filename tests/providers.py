@@ -86,7 +86,8 @@ class ReluEngine(Engine):
 
 class AcmeProvider(Provider):
     def __init__(self, *engines: Engine, name: str = "acme", **info: Any) -> None:
-        self.info = ProviderInfo(name, info.pop("version", "1.0"), knob_namespace="acme", **info)
+        info = {"version": "1.0", "knob_namespace": "acme", **info}
+        self.info = ProviderInfo(name, **info)
         self._engines = engines or (ReluEngine(),)
 
     def engines(self) -> Sequence[Engine]:

@@ -326,6 +326,15 @@ def _with_engines(engines: Any) -> AcmeProvider:
         (lambda: AcmeProvider(version=""), "info.version must be a text"),
         (lambda: AcmeProvider(libraries=None), "info.libraries must be a mapping"),
         *(
+            (lambda v=v: AcmeProvider(knob_namespace=v), "info.knob_namespace must be a name of")
+            for v in ("A.b", "a-b", "1a", 3, None)
+        ),
+        (lambda: AcmeProvider(knob_namespace="global"), "knob namespace 'global' is reserved"),
+        (
+            lambda: AcmeProvider(name="global", knob_namespace=""),
+            "knob namespace 'global' is reserved",
+        ),
+        *(
             (lambda v=v: _with_engines(v), f"must return a sequence of Engine objects, not {v!r}")
             for v in (None, "ACME_RELU", 7)
         ),
