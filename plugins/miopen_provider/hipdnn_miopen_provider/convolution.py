@@ -196,8 +196,8 @@ class Convolution(Operation):
                 return result
             compilation.notes.append(why_left_out(self))
         raise ExecutionError(
-            f"{self.name}: no other kernel fits, and {compilation.notes[-1]}. Remove that record, "
-            "or let MIOpen choose among all solvers"
+            f"{self.name}: no other kernel fits, and {compilation.notes[-1]}. Remove the "
+            "record, if one is named, or let MIOpen choose among all solvers"
         )
 
     def _dropped(self, handle: Handle, problem: ConvolutionProblem, limit: int, asked: int) -> str:
