@@ -38,6 +38,12 @@ def test_knob_over_environment_over_benchmarking(
     )
 
 
+def test_it_is_said_in_words() -> None:
+    resolved = resolve_tuning_policy(0, True, False)
+    assert str(resolved) == "SEARCH (3), decided by HIPDNN_FORCE_BENCHMARKING"
+    assert resolved.note == f"tuning policy: {resolved}"
+
+
 @given(st.integers(), st.sampled_from(FORCED), st.booleans())
 def test_zero_never_reaches_miopen_and_nothing_else_is_taken(
     knob: int, force: bool | None, benchmarking: bool

@@ -50,12 +50,13 @@ class ResolvedPolicy:
     policy: TuningPolicy
     decided_by: DecidedBy
 
+    def __str__(self) -> str:
+        return f"{self.policy.name} ({self.policy.value}), decided by {self.decided_by}"
+
     @cached_property
     def note(self) -> str:
         """A sentence for a plan's notes."""
-        return (
-            f"tuning policy: {self.policy.name} ({self.policy.value}), decided by {self.decided_by}"
-        )
+        return f"tuning policy: {self}"
 
 
 _NONE, _SEARCH = TuningPolicy.NONE, TuningPolicy.SEARCH
