@@ -274,6 +274,8 @@ def _check_tensor(tensor: TensorAttributes, *, written: bool) -> None:
         fail("strides", f"strides are {list(tensor.strides)}, but none may be negative")
     if max(tensor.span_bytes, math.prod(tensor.dims) * 8) > INT64_MAX:
         fail("size", f"dims {list(tensor.dims)} span more than 2**63 bytes")
+    if max(tensor.strides) * 8 > INT64_MAX:  # of an extent of 1: it spans nothing
+        fail("size", f"a stride of {max(tensor.strides)} is more than 2**63 bytes")
     if written and strides_overlap(tensor.dims, tensor.strides):
         fail(
             "overlap",

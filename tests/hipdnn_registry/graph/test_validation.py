@@ -43,6 +43,11 @@ CONV: list[tuple[str, Change, str]] = [
     ("tensor.overlap", lambda f: tensor(f, "y").update(strides=[384, 63, 8, 1]), "share addr"),
     ("tensor.overlap", lambda f: tensor(f, "y").update(strides=[384, 64, 0, 1]), "share addr"),
     ("tensor.size", lambda f: tensor(f, "x").update(dims=[2**62, 4, 8, 8]), "2.*63"),
+    (
+        "tensor.size",
+        lambda f: tensor(f, "x").update(dims=[1, 4, 8, 8], strides=[2**60, 64, 8, 1]),
+        f"a stride of {2**60} is more than",
+    ),
     ("tensor.alignment", lambda f: tensor(f, "x").update(alignment=3), "power of two"),
     ("tensor.data_type", lambda f: tensor(f, "w").update(data_type="half"), "share one"),
     ("tensor.data_type", lambda f: tensor(f, "y").update(data_type="int32"), "floating"),
