@@ -98,9 +98,13 @@ def tolerance_of(graph: Graph, output: TensorAttributes) -> float:
         return 0.0
     virtual = [tensor.data_type for tensor in graph.tensors.values() if tensor.virtual]
     results = max(unit(data_type) for data_type in (output.data_type, *virtual))
-    arithmetic = max(unit(node.compute_data_type) for node in graph.nodes)
     terms = sum(reduction_length(wiring) for wiring in graph.structure.wirings)
-    return 4 * results + 4 * arithmetic * math.sqrt(terms)
+    return 4 * results + 4 * arithmetic_unit(graph) * math.sqrt(terms)
+
+
+def arithmetic_unit(graph: Graph) -> float:
+    """Return the unit of rounding of the coarsest arithmetic in a graph."""
+    return max(unit(node.compute_data_type) for node in graph.nodes)
 
 
 def unit(data_type: DataType) -> float:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .accuracy import errors, unit
+from .accuracy import arithmetic_unit, errors, unit
 from .arrays import allocate, blocks
 from .cost import reduction_length
 from .moments import computes_statistics, with_rounded_moments
@@ -39,11 +39,7 @@ def nearby_graph(graph: Graph) -> Graph | None:
         for wiring in graph.structure.wirings
     ):
         return None
-    return with_rounded_moments(graph, _arithmetic(graph) / 2)  # correct rounding's most
-
-
-def _arithmetic(graph: Graph) -> float:
-    return max(unit(node.compute_data_type) for node in graph.nodes)
+    return with_rounded_moments(graph, arithmetic_unit(graph) / 2)  # correct rounding's most
 
 
 def sensitivities(
@@ -66,7 +62,7 @@ def sensitivities(
     if nearby is None:
         return {}
     rng = np.random.default_rng(0)
-    arithmetic = _arithmetic(graph)
+    arithmetic = arithmetic_unit(graph)
     moved = {}
     for uid, array in inputs.items():
         tensor = graph.tensors[uid]
