@@ -192,20 +192,28 @@ def test_a_child_ends_with_its_parent_and_leaves_no_folder(
 def searching_child_of(parent: int) -> int | None:
     """Return the process that tunes for another once its log shows a search."""
     for task in Path(f"/proc/{parent}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            if b"hipdnn_miopen_provider.child" in Path(f"/proc/{child}/cmdline").read_bytes():
-                log = Path(f"/proc/{child}/fd/1").read_text(errors="replace")
+        for child in (read_of_process(task / "children") or "").split():
+            if "hipdnn_miopen_provider.child" in (read_of_process(f"/proc/{child}/cmdline") or ""):
+                log = read_of_process(f"/proc/{child}/fd/1") or ""
                 return int(child) if "Search Start" in log else None
     return None
 
 
 def alive(process: int) -> bool:
     """Whether a process runs; an orphan that nobody waits for stays a zombie."""
+    stat = read_of_process(f"/proc/{process}/stat")
+    return stat is not None and stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def read_of_process(file: str | Path) -> str | None:
+    """Return a file of a process or of a thread, None where that has ended meanwhile.
+
+    The file may be gone when it is opened, and still when it is read.
+    """
     try:
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
+        return Path(file).read_text(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
 
 
 def until(look: Callable[[], T | None], seconds: float) -> T:
