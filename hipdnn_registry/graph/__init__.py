@@ -4,6 +4,7 @@ from .content_key import ContentKey
 from .graph import Graph
 from .node_model import Node
 from .nodes import (
+    BACKWARD_EPSILON,
     NODE_TYPES,
     BatchnormBackwardNode,
     BatchnormInferenceNode,
@@ -22,6 +23,7 @@ from .types import ConvMode, DataType, PointwiseMode, ValueType
 from .validation import Structure
 
 __all__ = [
+    "BACKWARD_EPSILON",
     "NODE_TYPES",
     "BatchnormBackwardNode",
     "BatchnormGradients",

@@ -159,8 +159,8 @@ class BatchnormOperations(GraphBuilder):
     ) -> BatchnormGradients:
         """Add the gradients of batchnorm; mean and inv_variance are the forward pass's saved ones.
 
-        Without them an engine recomputes the statistics from x, with epsilon 1e-5, since hipDNN's
-        schema has no epsilon here.
+        Without them an engine recomputes the statistics from x, with epsilon `BACKWARD_EPSILON`
+        (1e-5), since hipDNN's schema has no epsilon here.
 
         Raises:
             GraphError: An input is no tensor, or only one of mean and inv_variance is given.

@@ -214,6 +214,10 @@ class BatchnormBackwardOutputs(Ports):
     dbias_tensor_uid: Port
 
 
+BACKWARD_EPSILON = 1e-5
+"""With which a backward recomputes statistics that were not saved: hipDNN's schema has none."""
+
+
 class BatchnormBackwardNode(Node):
     """batchnorm_backward."""
 

@@ -12,13 +12,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hipdnn_registry.graph import BatchnormBackwardNode, BatchnormNode, DataType, Graph
+from hipdnn_registry.graph import (
+    BACKWARD_EPSILON,
+    BatchnormBackwardNode,
+    BatchnormNode,
+    DataType,
+    Graph,
+)
 
 if TYPE_CHECKING:
     from hipdnn_registry.graph import TensorAttributes, Wiring
-
-BACKWARD_EPSILON = 1e-5
-"""What `Graph.batchnorm_backward` says of statistics that are not given."""
 
 _DOUBLE = DataType.DOUBLE
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from hipdnn_registry import ConvMode, DataType
 from hipdnn_registry.graph import (
+    BACKWARD_EPSILON,
     BatchnormBackwardNode,
     BatchnormInferenceNode,
     BatchnormInferenceVarianceNode,
@@ -32,9 +33,6 @@ Array = np.ndarray[Any, Any]
 Arrays = Mapping[int, Array]
 Step = Callable[[Arrays, Array], None]
 """Runs one node on the arrays by uid, with scratch memory."""
-
-BACKWARD_EPSILON = 1e-5
-"""Of a batchnorm_backward without saved statistics: hipDNN's schema has no epsilon there."""
 
 
 class ConvolutionProblem:

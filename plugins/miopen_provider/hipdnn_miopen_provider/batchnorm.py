@@ -34,6 +34,7 @@ from hipdnn_miopen_provider.operation import (
 from hipdnn_miopen_provider.perf_db import BatchNormKey
 from hipdnn_miopen_provider.sums import check_sums
 from hipdnn_miopen_provider.tensors import in_memory_order, is_channels_last
+from hipdnn_registry.graph import BACKWARD_EPSILON
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -44,9 +45,6 @@ if TYPE_CHECKING:
     from hipdnn_miopen_provider.operation import Run
     from hipdnn_miopen_provider.perf_db import ConvolutionKey
     from hipdnn_miopen_provider.tensors import TensorSpec
-
-BACKWARD_EPSILON = 1e-5
-"""Of a backward without saved statistics: hipDNN's schema has no epsilon there."""
 
 _IMAGES = frozenset({"x", "y", "dx", "dy"})
 

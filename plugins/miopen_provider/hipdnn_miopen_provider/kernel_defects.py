@@ -2,7 +2,7 @@
 
 docs/findings.md has the evidence: each was found by running MIOpen's kernels and by reading their
 source. What is known to be wrong is declined; where a perf-db record may choose a wrong kernel, the
-plan checks the chosen one (`sums.py`).
+plan checks the chosen one (`sums.py`, `groups.py`).
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hipdnn_miopen_provider.batchnorm import BACKWARD_EPSILON
 from hipdnn_miopen_provider.native import BatchNormMode
+from hipdnn_registry.graph import BACKWARD_EPSILON
 
 from .arguments import (
     both_or_neither,
