@@ -60,7 +60,8 @@ def reported(
 
     What the callback raises is its own affair: it is logged as a warning, the callback hears no
     more of this block, and the block goes on or fails as it would have. Only a KeyboardInterrupt
-    passes on; raised in between, to the main thread.
+    passes on; raised in between, to the main thread, as Ctrl-C would be (and as unheard as Ctrl-C
+    in a process that ignores SIGINT).
 
     Args:
         what: Operation, graph and policy.

@@ -226,10 +226,13 @@ def test_a_reader_that_has_gone_is_no_error(start: Start, options: tuple[str, ..
 def test_an_interrupt_is_130(start: Start) -> None:
     """It waits for stdin when it is interrupted."""
     with start("--traceback", "show", "-") as process:
-        with pytest.raises(subprocess.TimeoutExpired):
-            process.wait(timeout=2)
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        try:
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(timeout=2)
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert process.returncode == 130
     assert err.strip() == f"error: {INTERRUPTION}"
 

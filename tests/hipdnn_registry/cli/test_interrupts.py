@@ -37,13 +37,18 @@ except KeyboardInterrupt:
 )
 def test_ctrl_c(work: str, grace: float, signals: int, code: int, complaint: str) -> None:
     command = [sys.executable, "-c", SCRIPT.format(work=work, grace=grace)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
-    for _ in range(signals):
-        time.sleep(0.3)
-        process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=60)
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            for _ in range(signals):
+                time.sleep(0.3)
+                process.send_signal(signal.SIGINT)
+            _, stderr = process.communicate(timeout=60)
+        finally:
+            process.kill()  # its work would take minutes
     assert process.returncode == code
     assert stderr == complaint
 
