@@ -185,11 +185,11 @@ class CompiledPlan(ABC):
 
     Attributes:
         workspace_size: Bytes of workspace that `execute` needs.
-        buffer_kind: What the buffers are.
+        buffer_kind: What the buffers are: the kind that the offer for the graph named.
         device_memory: Access to the device's memory, if `buffer_kind` is `DEVICE`.
         notes: Sentences about how the plan came about, for people.
-        in_place: Pairs of a written and a read tensor, by uid, that may be one and the same
-            buffer. Every other overlap of a written buffer is refused.
+        in_place: Pairs of a tensor that the graph writes and one that it reads, by uid, that may
+            be one and the same buffer. Every other overlap of a written buffer is refused.
     """
 
     workspace_size: int = 0
