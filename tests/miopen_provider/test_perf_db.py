@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 from hipdnn_miopen_provider.perf_db import (
     BatchNormKey,
     ConvolutionKey,
-    DbKind,
     FindValue,
     parse_batchnorm_key,
     parse_convolution_key,
-    parse_records,
-    read_databases,
+    parse_find_value,
+    parse_record,
     user_db_folder,
 )
 
@@ -91,41 +90,22 @@ _PART = st.text(
 )
 
 
-@given(st.dictionaries(_PART, st.dictionaries(_PART, _PART, min_size=1)))
-def test_records_written_as_miopen_does_are_read_back(
-    records: dict[str, dict[str, str]],
-) -> None:
-    text = "".join(
-        key + "=" + ";".join(f"{solver}:{value}" for solver, value in record.items()) + "\n"
-        for key, record in records.items()
-    )
-    assert parse_records(text) == records
+@given(_PART, st.dictionaries(_PART, _PART, min_size=1))
+def test_a_record_written_as_miopen_does_is_read_back(key: str, record: dict[str, str]) -> None:
+    line = key + "=" + ";".join(f"{solver}:{value}" for solver, value in record.items())
+    assert parse_record(line) == (key, record)
 
 
-def test_a_line_that_is_no_record_is_named() -> None:
-    with pytest.raises(ValueError, match=r"line 2 is not KEY=SOLVER:VALUE;...: 'nonsense'"):
-        parse_records("key=Solver:1,2\nnonsense\n")
+def test_a_line_that_is_no_record_is_quoted() -> None:
+    with pytest.raises(ValueError, match=r"not KEY=SOLVER:VALUE;...: 'nonsense'"):
+        parse_record("nonsense")
 
 
-def test_a_folder_is_read(tmp_path: Path) -> None:
-    perf = tmp_path / "gfx1100_48.HIP.3_5_1_.udb.txt"
-    perf.write_text("key=ConvOclDirectFwd:16,16\n")
-    find = tmp_path / "gfx1100_48.HIP.3_5_1_.ufdb.txt"
-    find.write_text("key=GemmFwdRest:1.5,73728,miopenConvolutionFwdAlgoGEMM\n")
-    batchnorm = tmp_path / "batchnorm_gfx90a6e.HIP.3_5_1_.udb.txt"
-    batchnorm.write_text("key=BnFwdTrainingSpatial:Variant1-1\n")
-    (tmp_path / "gfx1100_48.HIP.3_5_1_.udb.txt.time").write_text("1")
-    found = {database.path: database for database in read_databases(tmp_path)}
-    assert set(found) == {perf, find, batchnorm}
-    assert found[batchnorm].is_batchnorm
-    assert found[batchnorm].device == "gfx90a6e"
-    assert (found[perf].kind, found[perf].device) == (DbKind.PERF, "gfx1100_48")
-    assert found[find].find_values("key") == {
-        "GemmFwdRest": FindValue(1.5, 73728, "miopenConvolutionFwdAlgoGEMM")
-    }
-    with pytest.raises(ValueError, match="is a perf-db"):
-        found[perf].find_values("key")
-    assert read_databases(tmp_path / "missing") == []
+def test_find_values() -> None:
+    value = parse_find_value("1.5,73728,miopenConvolutionFwdAlgoGEMM")
+    assert value == FindValue(1.5, 73728, "miopenConvolutionFwdAlgoGEMM")
+    with pytest.raises(ValueError, match="not a find-db value .*'16,16'"):
+        parse_find_value("16,16")
 
 
 def test_the_user_folder_follows_miopens_variable(

@@ -11,10 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hipdnn_miopen_provider.perf_db import DbKind, read_databases, user_db_folder
+from hipdnn_miopen_provider.database_files import FileKind, read_folder, read_name
+from hipdnn_miopen_provider.perf_db import user_db_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+_PERF = frozenset({FileKind.PERF, FileKind.BATCHNORM_PERF})
+_FIND = frozenset({FileKind.FIND, FileKind.FUSION_FIND})
 
 Entry = tuple[str, str]
 """One tuned or measured solver: (key, solver)."""
@@ -89,16 +93,20 @@ def observe() -> Iterator[Observation]:
         seen.perf_db = _perf_db_entries()
         seen.added, seen.removed = seen.perf_db - entries, entries - seen.perf_db
         changed = {path for path, stamp in _files().items() if files.get(path) != stamp}
-        seen.perf_db_written = any(path.name.endswith(DbKind.PERF.value) for path in changed)
-        seen.find_db_written = any(path.name.endswith(DbKind.FIND.value) for path in changed)
+        kinds = {read_name(path.name).kind for path in changed}
+        seen.perf_db_written = bool(kinds & _PERF)
+        seen.find_db_written = bool(kinds & _FIND)
 
 
 def _perf_db_entries() -> frozenset[Entry]:
+    folder = user_db_folder()
+    files = read_folder(folder) if folder.is_dir() else []
+    assert not [damage for file in files for damage in file.damage]
     return frozenset(
         (key, solver)
-        for database in read_databases()
-        if database.kind is DbKind.PERF
-        for key, record in database.records.items()
+        for file in files
+        if file.name.kind in _PERF
+        for key, record in file.records.items()
         for solver in record
     )
 

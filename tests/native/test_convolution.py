@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from hipdnn_miopen_provider.database_files import FileKind, read_folder
 from hipdnn_miopen_provider.native import (
     NO_MEMORY,
     BorrowedMemory,
@@ -29,9 +30,9 @@ from hipdnn_miopen_provider.native import (
 )
 from hipdnn_miopen_provider.perf_db import (
     ConvolutionKey,
-    DbKind,
     parse_convolution_key,
-    read_databases,
+    parse_find_value,
+    user_db_folder,
 )
 from tests.native.observe import Observation, observe
 from tests.native.problems import Convolution, convolution_case, fresh_handle
@@ -329,19 +330,17 @@ def test_both_key_styles_name_the_same_problem() -> None:
     assert (decoded.in_dims, decoded.filter_dims) == ((14, 30), (3, 5))
     assert (decoded.batch, decoded.in_channels, decoded.out_channels) == (3, 8, 12)
     assert (decoded.groups, decoded.strides, decoded.direction) == (2, (2, 2), "F")
-    same = [
-        key
-        for database in read_databases()
-        if database.kind is DbKind.FIND
-        for key in database.records
+    ((file, texts),) = [
+        (file, solvers)
+        for file in read_folder(user_db_folder())
+        if file.name.kind is FileKind.FIND
+        for key, solvers in file.records.items()
         if _is_of(decoded, key)
     ]
-    (find_key,) = same
-    (find_db,) = [d for d in read_databases() if d.kind is DbKind.FIND and find_key in d.records]
-    assert find_db.device == "gfx90a6e"
-    values = find_db.find_values(find_key)
-    assert all(value.algorithm.startswith("miopenConvolutionFwdAlgo") for value in values.values())
-    assert max(value.workspace_size for value in values.values()) > 0
+    assert (file.name.architecture, file.name.compute_units) == ("gfx90a", 110)
+    values = [parse_find_value(text) for text in texts.values()]
+    assert all(value.algorithm.startswith("miopenConvolutionFwdAlgo") for value in values)
+    assert max(value.workspace_size for value in values) > 0
 
 
 def _is_of(problem: ConvolutionKey, key: str) -> bool:

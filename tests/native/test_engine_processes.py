@@ -20,8 +20,8 @@ import pytest
 from hipdnn_miopen_emulator.launcher import KERNELS_VARIABLE
 from hipdnn_miopen_provider import building
 from hipdnn_miopen_provider.child import TuningError
+from hipdnn_miopen_provider.database_files import FileKind, read_folder
 from hipdnn_miopen_provider.native import TuningPolicy
-from hipdnn_miopen_provider.perf_db import DbKind, read_databases
 from hipdnn_miopen_provider.provider import MiopenProvider
 from hipdnn_miopen_provider.records import Snapshot
 from hipdnn_registry import EngineRegistry
@@ -260,11 +260,13 @@ def started(
 
 
 def perf_records(folder: Path) -> dict[str, Any]:
+    files = read_folder(folder / "db")
+    assert not [damage for file in files for damage in file.damage]
     return {
         key: dict(record)
-        for database in read_databases(folder / "db")
-        if database.kind is DbKind.PERF
-        for key, record in database.records.items()
+        for file in files
+        if file.name.kind is FileKind.PERF
+        for key, record in file.records.items()
     }
 
 

@@ -1,10 +1,10 @@
-"""Reads MIOpen's user databases: perf-db (tuned parameters) and find-db (measured solvers).
+"""MIOpen's user databases: perf-db (tuned parameters) and find-db (measured solvers), line by line.
 
 Both are text files in the folder that ``MIOPEN_USER_DB_PATH`` names (default ``~/.config/miopen``),
 one pair for each architecture, number of compute units and MIOpen version; batch normalization has
 a perf-db of its own, fusions have a find-db of their own. A line is
-``KEY=SOLVER:VALUE;SOLVER:VALUE...``. This module never writes: MIOpen does, under a lock file,
-replacing a file as a whole.
+``KEY=SOLVER:VALUE;SOLVER:VALUE...``. `database_files` reads the files. Nothing here writes them:
+MIOpen does, under a lock file, replacing a file as a whole.
 
 The keys come in two styles, both seen in files that MIOpen 3.5.1 wrote:
 
@@ -19,21 +19,9 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 USER_DB_VARIABLE = "MIOPEN_USER_DB_PATH"
-
-
-class DbKind(Enum):
-    """What a database holds, and how its file's name ends."""
-
-    PERF = ".udb.txt"
-    FIND = ".ufdb.txt"
 
 
 @dataclass(frozen=True)
@@ -108,82 +96,10 @@ class BatchNormKey:
     dtype: str
 
 
-@dataclass(frozen=True)
-class Database:
-    """One file, as it was when it was read.
-
-    Attributes:
-        path: The file.
-        kind: Perf-db or find-db.
-        records: Key -> solver -> value, all as text.
-    """
-
-    path: Path
-    kind: DbKind
-    records: Mapping[str, Mapping[str, str]]
-
-    @property
-    def is_batchnorm(self) -> bool:
-        """Whether it is batch normalization's perf-db."""
-        return self.path.name.startswith("batchnorm_")
-
-    @property
-    def device(self) -> str:
-        """Architecture and compute units as MIOpen writes them: ``gfx90a6e`` or ``gfx1100_48``."""
-        return self.path.name.removeprefix("batchnorm_").partition(".")[0]
-
-    def find_values(self, key: str) -> dict[str, FindValue]:
-        """A find-db record, decoded.
-
-        Raises:
-            KeyError: There is no such record.
-            ValueError: A value has another form, or this is a perf-db.
-        """
-        if self.kind is not DbKind.FIND:
-            raise ValueError(f"{self.path.name} is a perf-db, its values are parameters")
-        return {solver: parse_find_value(value) for solver, value in self.records[key].items()}
-
-
 def user_db_folder() -> Path:
     """Where MIOpen keeps the user's databases for this process's environment."""
     override = os.environ.get(USER_DB_VARIABLE)
     return Path(override).expanduser() if override else Path.home() / ".config" / "miopen"
-
-
-def read_databases(folder: Path | None = None) -> list[Database]:
-    """Reads all text databases of a folder (default: the user's), sorted by name.
-
-    A folder that doesn't exist has no databases. A file that is replaced meanwhile is read as it
-    was or as it is, never half: MIOpen renames a finished file into place.
-    """
-    folder = user_db_folder() if folder is None else folder
-    databases = []
-    for path in sorted(folder.glob("*db.txt")):
-        for kind in DbKind:
-            if path.name.endswith(kind.value):
-                try:
-                    databases.append(Database(path, kind, parse_records(path.read_text())))
-                except FileNotFoundError:  # removed since it was listed
-                    continue
-    return databases
-
-
-def parse_records(text: str) -> dict[str, dict[str, str]]:
-    """Parses a database's text: key -> solver -> value.
-
-    Raises:
-        ValueError: A line is not a record; the text has its number.
-    """
-    records = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            key, record = parse_record(line)
-        except ValueError as error:
-            raise ValueError(f"line {number} is {error}") from None
-        records[key] = record
-    return records
 
 
 def parse_record(line: str) -> tuple[str, dict[str, str]]:

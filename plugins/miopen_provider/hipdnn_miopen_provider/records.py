@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from math import isclose
 from typing import TYPE_CHECKING
 
 from hipdnn_miopen_provider.database_files import FileKind, read_folder
 from hipdnn_miopen_provider.perf_db import (
-    DbKind,
     parse_batchnorm_key,
     parse_convolution_key,
-    read_databases,
+    parse_find_value,
     user_db_folder,
 )
 from hipdnn_miopen_provider.progress import log
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from hipdnn_miopen_provider.database_files import DatabaseFile, FileName
     from hipdnn_miopen_provider.native import Device
     from hipdnn_miopen_provider.operation import Operation, Solver
-    from hipdnn_miopen_provider.perf_db import Database
 
 _PERF = frozenset({FileKind.PERF, FileKind.BATCHNORM_PERF})
 
@@ -44,21 +42,22 @@ class Snapshot:
     """
 
     records: Records
-    stamps: dict[str, int]
+    stamps: dict[str, float]
 
     @classmethod
     def take(cls, operation: Operation) -> Snapshot:
         """Read the user's perf-db."""
         records: Records = {}
-        stamps: dict[str, int] = {}
-        for database in _readable():
-            if database.kind is DbKind.PERF:
-                name = database.path.name
-                with suppress(FileNotFoundError):  # replaced at this moment
-                    stamps[name] = database.path.stat().st_mtime_ns
-                for key, solvers in database.records.items():
-                    if _concerns(operation, key, batchnorm=database.is_batchnorm):
-                        records |= {(name, key, s): value for s, value in solvers.items()}
+        stamps: dict[str, float] = {}
+        for file in _user_files():
+            if file.name.kind in _PERF:
+                name = file.path.name
+                stamps[name] = file.modified
+                records |= {
+                    (name, key, solver): parameters
+                    for key, solvers in _records_of(operation, file)
+                    for solver, parameters in solvers.items()
+                }
         return cls(records, stamps)
 
     def changes(self, later: Snapshot, *, rewrites: bool) -> str:
@@ -121,15 +120,11 @@ def records_read(
         device: The device.
         version: libMIOpen's.
     """
-    files: list[DatabaseFile] = []
-    with suppress(OSError):
-        files = read_folder(user_db_folder())
     return [
         Record(file.path, key, solver, parameters)
-        for file in files
+        for file in _user_files()
         if file.name.kind in _PERF and _is_read(file.name, device, version)
-        for key, solvers in file.records.items()
-        if _concerns(operation, key, batchnorm=file.name.kind is FileKind.BATCHNORM_PERF)
+        for key, solvers in _records_of(operation, file)
         for solver, parameters in solvers.items()
     ]
 
@@ -148,24 +143,40 @@ def solver_name(operation: Operation, solver: Solver) -> str | None:
 
     The C API names a solver by its algorithm only; the find-db has name, time and workspace.
     """
-    for database in _readable():
-        if database.kind is DbKind.FIND:
-            for key in database.records:
-                if _concerns(operation, key, batchnorm=False):
-                    for name, value in database.find_values(key).items():
-                        same_time = isclose(value.milliseconds, solver.milliseconds, rel_tol=1e-4)
-                        if same_time and value.workspace_size == solver.workspace_size:
-                            return name
+    for file in _user_files():
+        if file.name.kind is FileKind.FIND:
+            for _, solvers in _records_of(operation, file):
+                for name, text in solvers.items():
+                    value = parse_find_value(text)
+                    same_time = isclose(value.milliseconds, solver.milliseconds, rel_tol=1e-4)
+                    if same_time and value.workspace_size == solver.workspace_size:
+                        return name
     return None
 
 
-def _readable() -> list[Database]:
-    """The user's databases. What can't be read counts as absent: MIOpen copes, so do we."""
+def _user_files() -> list[DatabaseFile]:
+    """The user's databases without their damaged lines. MIOpen copes with what can't be read."""
+    folder = user_db_folder()
     try:
-        return read_databases()
-    except (OSError, ValueError) as error:
-        log.warning("MIOpen's user databases in %s can't be read: %s", user_db_folder(), error)
+        files = read_folder(folder)
+    except OSError as error:
+        log.warning("MIOpen's user databases in %s can't be read: %s", folder, error.strerror)
         return []
+    for file in files:
+        for damage in file.damage:
+            if damage.line is None:
+                log.warning("MIOpen's user database %s", damage)
+    return files
+
+
+def _records_of(
+    operation: Operation, file: DatabaseFile
+) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Key, and solver -> value, of the records that concern an operation."""
+    batchnorm = file.name.kind is FileKind.BATCHNORM_PERF
+    for key, solvers in file.records.items():
+        if _concerns(operation, key, batchnorm=batchnorm):
+            yield key, solvers
 
 
 def _concerns(operation: Operation, key: str, *, batchnorm: bool) -> bool:
