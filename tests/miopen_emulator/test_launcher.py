@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -130,6 +131,12 @@ def test_a_shell_and_what_it_starts_by_name(run: Run, tree: Path) -> None:
     done = run("sh", "-c", f"cat /proc/$$/maps; python -c '{WHERE}'")
     assert f"{tree}/lib/libc.so.6" in done.stdout
     assert Path(done.stdout.splitlines()[-1]).is_relative_to(tree / "pythons")
+
+
+def test_the_command_in_a_shell_is_inside(run: Run) -> None:
+    done = run("sh", "-c", "hipdnn providers --json")
+    (miopen,) = [p for p in json.loads(done.stdout)["providers"] if p["name"] == "miopen"]
+    assert miopen["status"] == "loaded", done.stderr
 
 
 def test_a_c_program_gets_the_real_miopen_and_a_device(

@@ -27,6 +27,10 @@ exec "{library}/{loader}" --argv0 "$0" \\
   --preload "{preload} ${{MIOPEN_EMULATOR_ASM:+kernel_source.so}}" \\
   --library-path "{library}" "{base}" "$@"
 """
+_COMMAND = """\
+#!/bin/sh
+exec "${0%/*}/python" -m hipdnn_registry "$@"
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +82,16 @@ def make_python(tree: Path, like: Interpreter | None = None) -> Path:
     """Return an interpreter whose processes run inside `tree`, making it if needed.
 
     It is a virtual environment whose `bin/python` is a script around the tree's loader, with the
-    packages of the Python that it is like.
+    packages of the Python that it is like. `bin/hipdnn` is the command, for shell scripts that
+    find it on PATH.
 
     Args:
         tree: The tree.
         like: A Python of the host; by default this process's own.
     """
     like = like or this_interpreter()
-    digest = hashlib.sha256(f"{like.prefix}\n{like.base}".encode()).hexdigest()[:12]
+    what = f"{like.prefix}\n{like.base}\n{_SCRIPT}{_COMMAND}"
+    digest = hashlib.sha256(what.encode()).hexdigest()[:12]
     environment = tree / "pythons" / digest
     executable = environment / "bin" / "python"
     if executable.exists():
@@ -110,13 +116,12 @@ def _write_environment(folder: Path, like: Interpreter, tree: Path) -> None:
     if like.virtual:
         (folder / "lib").symlink_to(like.prefix / "lib")
     library = tree / "lib"
-    script = scripts / "python"
-    script.write_text(
-        _SCRIPT.format(
-            library=library, loader=LOADER, preload=always_preloaded(tree), base=like.base
-        )
+    python = _SCRIPT.format(
+        library=library, loader=LOADER, preload=always_preloaded(tree), base=like.base
     )
-    script.chmod(0o755)
+    for name, script in {"python": python, "hipdnn": _COMMAND}.items():
+        (scripts / name).write_text(script)
+        (scripts / name).chmod(0o755)
     (scripts / "python3").symlink_to("python")
 
 

@@ -16,11 +16,7 @@ from hipdnn_registry.cli import main
 
 ROOT = Path(__file__).parents[3]
 SITE = Path(__file__).parent / "site"
-COMMAND = (
-    sys.executable,
-    "-c",
-    "import sys; from hipdnn_registry.cli import main; sys.exit(main())",
-)
+COMMAND = (sys.executable, "-m", "hipdnn_registry")
 
 
 class Outcome(NamedTuple):

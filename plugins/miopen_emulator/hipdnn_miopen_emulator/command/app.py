@@ -93,8 +93,8 @@ def build(miopen: MiopenOption = "3.5.1", as_json: JsonOption = False) -> None:
         text="""\
 COMMAND is a Python, a script of one (those of this virtual environment are found by name), or any \
 program that is linked dynamically. Its children are under the emulator where they are Pythons, \
-started as 'python', 'python3' or sys.executable. What is not there yet is built first. The exit \
-code is COMMAND's own.
+started as 'python', 'python3' or sys.executable, or this command, started as 'hipdnn'. What is \
+not there yet is built first. The exit code is COMMAND's own.
 
 Options become environment variables, which may be set instead; the README of \
 hipdnn-miopen-emulator lists them. MIOpen's databases and kernel cache are in the emulator's \
