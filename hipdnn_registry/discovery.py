@@ -59,17 +59,24 @@ class ProviderFilter:
         return None
 
     def warn_of_unknown(self, records: Sequence[ProviderRecord]) -> None:
-        """Log the names on the allow list that no provider has: they may be misspelt."""
+        """Log the names on the lists that no provider has, and that may be misspelt.
+
+        On the block list only those near to one that is there: a list for many machines may well
+        block what this one doesn't have.
+        """
         found = [name for r in records for name in (r.name, r.distribution) if name]
         known = {_normalized(name) for name in found}
-        for name in sorted(self.allow or ()):
-            if _normalized(name) not in known:
+        listed = [(self.allow_origin, name) for name in sorted(self.allow or ())]
+        listed += [(self.block_origin, name) for name in sorted(self.block)]
+        for origin, name in listed:
+            if _normalized(name) in known:
+                continue
+            near = near_spellings(name, found)
+            if near or origin == self.allow_origin:
                 _log.warning(
                     "%s: no provider or distribution is called '%s'; found: %s%s",
-                    self.allow_origin,
-                    name,
-                    ", ".join(dict.fromkeys(r.name for r in records)) or "none",
-                    near_spellings(name, found),
+                    *(origin, name, ", ".join(dict.fromkeys(r.name for r in records)) or "none"),
+                    near,
                 )
 
 

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 BENCHMARKING_KNOB = "global.benchmarking"
 WORKSPACE_SIZE_LIMIT_KNOB = "global.workspace_size_limit"
 
-_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
+INT64 = range(-(2**63), 2**63)
+"""Values of an int knob."""
+
+_INT64_MIN, _INT64_MAX = INT64.start, INT64.stop - 1
 
 
 def knob_value(value: object, knob_id: str) -> KnobValue:
@@ -49,7 +52,7 @@ def knob_value(value: object, knob_id: str) -> KnobValue:
         )
     if isinstance(value, numbers.Integral):
         number = int(value)
-        if not _INT64_MIN <= number <= _INT64_MAX:
+        if number not in INT64:
             raise KnobError(f"knob '{knob_id}': value {number} does not fit in 64 bits")
         return number
     real = float(value)

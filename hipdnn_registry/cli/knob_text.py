@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING
 
 from hipdnn_registry.constraints import FloatConstraint, IntConstraint, KnobValue, StringConstraint
 from hipdnn_registry.errors import InvalidInputError, KnobError
-from hipdnn_registry.knobs import Knob, KnobSetting, KnobValueType
+from hipdnn_registry.knobs import INT64, Knob, KnobSetting, KnobValueType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hipdnn_registry import KnobList
+    from hipdnn_registry import EngineConfigInfo
 
 
 _INT = r"[+-]?\d{1,1000}"
@@ -41,7 +42,7 @@ def split_settings(texts: Sequence[str]) -> list[tuple[str, str]]:
     return pairs
 
 
-def typed_settings(pairs: Sequence[tuple[str, str]], knobs: KnobList) -> list[KnobSetting]:
+def typed_settings(pairs: Sequence[tuple[str, str]], info: EngineConfigInfo) -> list[KnobSetting]:
     """Give each value the type that its knob has, so that `1` is 1.0 for a float knob.
 
     A knob that is not advertised takes what its value looks like; the registry will drop it.
@@ -49,14 +50,15 @@ def typed_settings(pairs: Sequence[tuple[str, str]], knobs: KnobList) -> list[Kn
     Raises:
         KnobError: A value can't be read as its knob's type.
     """
-    return [
-        KnobSetting(knob_id, _typed(text, knobs.get(knob_id), knob_id)) for knob_id, text in pairs
-    ]
+    settings = []
+    for knob_id, text in pairs:
+        knob = info.knobs.get(knob_id)
+        value = _guessed(text) if knob is None else _typed(text, knob, info.where)
+        settings.append(KnobSetting(knob_id, value))
+    return settings
 
 
-def _typed(text: str, knob: Knob | None, knob_id: str) -> KnobValue:
-    if knob is None:
-        return _guessed(text)
+def _typed(text: str, knob: Knob, where: str) -> KnobValue:
     read: type[int | float]
     if knob.value_type is KnobValueType.INT64:
         read, pattern, kind = int, _INT, "an int"
@@ -64,12 +66,20 @@ def _typed(text: str, knob: Knob | None, knob_id: str) -> KnobValue:
         read, pattern, kind = float, rf"{_FLOAT}|[+-]?(inf|infinity|nan)", "a float"
     else:
         return text
-    if not _matches(pattern, text):
-        shown = text if len(text) <= 60 else f"{text[:57]}..."
-        raise KnobError(
-            f"knob '{knob_id}': value '{shown}' is not {kind}; allowed: {allowed_text(knob)}"
-        )
-    return read(text)
+    problem = f"is not {kind}"
+    if _matches(pattern, text):
+        value = read(text)
+        if isinstance(value, int):
+            problem = "" if value in INT64 else "does not fit in 64 bits"
+        else:
+            problem = "" if math.isfinite(value) else "is not finite"
+        if not problem:
+            return value
+    shown = text if len(text) <= 60 else f"{text[:57]}..."
+    raise KnobError(
+        f"knob '{knob.knob_id}'{where}: value '{shown}', from --knob, {problem}; allowed: "
+        f"{allowed_text(knob)}"
+    )
 
 
 def _guessed(text: str) -> KnobValue:

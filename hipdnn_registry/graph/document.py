@@ -75,8 +75,10 @@ def read_document(source: str | bytes | Mapping[str, Any]) -> GraphDocument:
     """
     if isinstance(source, (str, bytes)):
         try:
-            source = json.loads(source, parse_constant=_refuse_constant)
-        except (ValueError, RecursionError) as error:
+            source = json.loads(source, parse_int=_integer, parse_constant=_refuse_constant)
+        except RecursionError:
+            raise GraphError("not valid JSON: nested too deeply", rule="json.syntax") from None
+        except ValueError as error:
             raise GraphError(f"not valid JSON: {error}", rule="json.syntax") from None
     if not isinstance(source, dict):
         raise GraphError(
@@ -108,6 +110,13 @@ def write_document(document: GraphDocument, *, indent: int | None = 1) -> str:
 def document_to_dict(document: GraphDocument) -> dict[str, Any]:
     """Return the JSON form as plain dicts and lists."""
     return document.model_dump(mode="json", exclude_unset=True)
+
+
+def _integer(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:  # Python reads 4300 digits at the most
+        raise ValueError(f"a number of {len(text)} digits is too long") from None
 
 
 def _refuse_constant(text: str) -> float:

@@ -390,3 +390,16 @@ def test_a_misspelt_name_on_the_allow_list_is_noticed(
     caplog.clear()
     assert EngineRegistry([AcmeProvider(ReluEngine())], allow="acme", block="gone").engine_names()
     assert not caplog.text
+
+
+def test_a_name_on_the_block_list_is_noticed_where_it_is_near_one_that_is_there(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("HIPDNN_REGISTRY_BLOCK", "acmee,gone")
+    registry = EngineRegistry([AcmeProvider(ReluEngine())], entry_points=False)
+    assert len(registry.engine_names()) == 1
+    (message,) = caplog.messages
+    assert message == (
+        "HIPDNN_REGISTRY_BLOCK: no provider or distribution is called 'acmee'; found: acme; did "
+        "you mean 'acme'?"
+    )

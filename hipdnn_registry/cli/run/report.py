@@ -108,7 +108,7 @@ def _choose(registry: EngineRegistry, graph: Graph, options: RunOptions) -> _Cho
     else:
         info = registry.get_engine_config(graph, engine)
     knobs = info.knobs
-    settings = typed_settings(options.knobs, knobs)
+    settings = typed_settings(options.knobs, info)
     asked = KnobSetting(BENCHMARKING_KNOB, 1) in settings
     forced = Environment.read().force_benchmarking
     benchmarking = BENCHMARKING_KNOB in knobs and (asked if forced is None else forced)

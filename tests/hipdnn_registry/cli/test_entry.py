@@ -96,10 +96,11 @@ def test_wrong_input_is_a_json_document_too(hipdnn: Hipdnn, arguments: tuple[str
     ("setting", "message"),
     [
         ("acme.tile=65", "value 65 is out of range [1, 64]"),
-        ("acme.tile=1.0", "value '1.0' is not an int; allowed: 1 to 64"),
+        ("acme.tile=1.0", "value '1.0', from --knob, is not an int; allowed: 1 to 64"),
+        (f"acme.tile={10**25}", f"'{10**25}', from --knob, does not fit in 64 bits; allowed: 1 to"),
         ("acme.width=5", "value 5 is not in the list of valid values [4, 8]"),
-        ("acme.slack=nan", "value nan is not finite"),
-        ("acme.slack=two", "value 'two' is not a float; allowed: 0.0 to 1.0"),
+        ("acme.slack=nan", "value 'nan', from --knob, is not finite; allowed: 0.0 to 1.0"),
+        ("acme.slack=two", "value 'two', from --knob, is not a float; allowed: 0.0 to 1.0"),
         ("acme.kernel=slow", "value 'slow' is not in the list of valid values ['auto', 'fast']"),
         ("acme.label=ninebytes", "exceeds maximum length 8"),
     ],
@@ -110,6 +111,7 @@ def test_a_bad_knob_value_is_wrong_input(
     outcome = hipdnn("run", relu_file, "--engine", "ACME_RELU", "--knob", setting)
     assert outcome.status == 2
     assert f"knob '{setting.partition('=')[0]}'" in outcome.err
+    assert "of engine ACME_RELU (provider acme" in outcome.err
     assert message in outcome.err
     assert len(outcome.error_lines) == 1
 

@@ -7,6 +7,7 @@ hip-python is imported at the first call, never when this module is: ``rocm.bind
 from __future__ import annotations
 
 import importlib
+import re
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
@@ -61,7 +62,8 @@ def call(name: str, *arguments: Any) -> Any:
     try:
         status, *outputs = getattr(hip, name)(*arguments)
     except RuntimeError as error:  # what hip-python raises when dlopen or dlsym fails
-        raise NativeUnavailableError(f"libamdhip64 can't be used: {error}") from error
+        reason = re.sub(r"\bb'([^']*)'", r"\1", str(error))  # it formats bytes
+        raise NativeUnavailableError(f"libamdhip64 can't be used: {reason}") from error
     if int(status) != 0:
         raise HipError(
             name,
