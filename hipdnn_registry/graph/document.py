@@ -85,9 +85,14 @@ def read_document(source: str | bytes | Mapping[str, Any]) -> GraphDocument:
             f"a graph must be a JSON object, not {type(source).__name__}", rule="json.graph"
         )
     try:
-        return GraphDocument.model_validate(source)
+        document = GraphDocument.model_validate(source)
     except ValidationError as error:
         raise first_error(error) from None
+    for place, tensor in enumerate(document.tensors):
+        if tensor.uid is None:  # nodes name tensors by nothing else, so any would be a guess
+            name = f" ('{tensor.name}')" if tensor.name else ""
+            raise GraphError(f"tensors[{place}].uid is missing{name}", rule="json.field")
+    return document
 
 
 def checked_settings(settings: Mapping[str, Any]) -> dict[str, Any]:

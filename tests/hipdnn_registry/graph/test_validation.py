@@ -111,6 +111,8 @@ CONV: list[tuple[str, Change, str]] = [
     ("json.field", lambda f: tensor(f, "x").update(data_type="float32"), "float32"),
     ("json.field", lambda f: tensor(f, "x").update(dims=[2**64]), str(2**64)),
     ("json.field", lambda f: f.pop("tensors"), "tensors is missing"),
+    ("json.field", lambda f: f["tensors"][1].pop("uid"), r"tensors\[1\].uid is missing \('"),
+    ("json.field", lambda f: f["tensors"][0].clear(), r"tensors\[0\].uid is missing"),
     ("json.field", lambda f: f.update(nodes=[]), "nodes"),
     ("json.node_type", lambda f: f["nodes"][0].update(type="ConvolutionFwd"), "did you mean"),
     ("json.node", lambda f: f["nodes"].append(7), "7"),
