@@ -29,7 +29,7 @@ exec "{library}/{loader}" --argv0 "$0" \\
 """
 _COMMAND = """\
 #!/bin/sh
-exec "${0%/*}/python" -m hipdnn_registry "$@"
+exec "${0%/*}/python" -P -m hipdnn_registry "$@"
 """
 
 
