@@ -9,7 +9,7 @@ import numpy as np
 from numpy.ma import MaskedArray
 
 from .dlpack import DeviceTensor, device_tensor, is_on_device
-from .errors import VariantPackError
+from .errors import VariantPackError, described
 from .graph import packed_strides
 from .provider import DeviceBuffer
 from .streams import ADDRESS_END
@@ -78,7 +78,7 @@ class BufferSpec:
         try:
             tensor = device_tensor(value) if is_on_device(value) else None
         except Exception as error:  # whatever a foreign object's protocol raises
-            self.fail(f"can't be read through DLPack: {type(error).__name__}: {error}", error)
+            self.fail(f"can't be read through DLPack: {described(error)}", error)
         if tensor is not None:
             return self._address_of_tensor(tensor)
         return self.fail(
@@ -125,7 +125,7 @@ class BufferSpec:
                 return np.from_dlpack(value)
         except Exception as error:  # whatever a foreign object's protocol raises
             self.fail(
-                f"can't be read through DLPack in host memory: {type(error).__name__}: {error}",
+                f"can't be read through DLPack in host memory: {described(error)}",
                 error,
             )
         return self.fail(

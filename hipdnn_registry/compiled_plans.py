@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from .contract import CODE_ERRORS, breach, checked_plan, guarded
-from .errors import HipdnnError
+from .errors import HipdnnError, text_of
 from .plan_cache import PlanCache
 from .plans import SharedPlan
 
@@ -67,7 +67,7 @@ class CompiledPlans(PlanCache[SharedPlan]):
         except HipdnnError:  # what building raises
             raise
         except CODE_ERRORS as error:
-            problem = f"gave a cache_token that can't be hashed and compared: {error}"
+            problem = f"gave a cache_token that can't be hashed and compared: {text_of(error)}"
             breach(entry, "resolve", problem)
 
 

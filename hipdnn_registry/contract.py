@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NoReturn, TypeVar, TypeVarTuple
 
-from .errors import EngineDefectError, HipdnnError
+from .errors import EngineDefectError, HipdnnError, described
 from .provider import (
     BufferKind,
     CompiledPlan,
@@ -63,9 +63,7 @@ def engine_failure(
     engine: RegisteredEngine, step: str, error: BaseException, hint: str = ""
 ) -> EngineDefectError:
     """Return the error that names the engine and the step in which its code failed."""
-    return EngineDefectError(
-        f"{_called(engine)} failed in {step}: {type(error).__name__}: {error}{hint}"
-    )
+    return EngineDefectError(f"{_called(engine)} failed in {step}: {described(error)}{hint}")
 
 
 def breach(engine: RegisteredEngine, step: str, problem: str) -> NoReturn:

@@ -21,7 +21,13 @@ from . import hookspecs
 from .catalog import Catalog, ProviderRecord, ProviderStatus, RegisteredEngine
 from .contract import CODE_ERRORS
 from .engine_ids import engine_id
-from .errors import ProviderError, ProviderUnavailableError, near_spellings
+from .errors import (
+    ProviderError,
+    ProviderUnavailableError,
+    described,
+    near_spellings,
+    text_of,
+)
 from .provider import PROVIDER_API_VERSION, Engine, Provider, ProviderInfo
 from .selection import by_priority
 
@@ -252,17 +258,16 @@ class _Loader:
     def _failed(self, record: ProviderRecord, failure: _LoadError) -> ProviderRecord:
         error = failure.error
         if isinstance(error, ProviderUnavailableError):
-            _log.info("%s is unavailable here: %s", record.origin, error)
+            reason = text_of(error)
+            _log.info("%s is unavailable here: %s", record.origin, reason)
             return replace(
                 record,
                 status=ProviderStatus.UNAVAILABLE,
-                reason=str(error),
+                reason=reason,
                 phase=failure.phase,
                 exception=error,
             )
-        reason = (
-            str(error) if isinstance(error, ProviderError) else f"{type(error).__name__}: {error}"
-        )
+        reason = text_of(error) if isinstance(error, ProviderError) else described(error)
         if self._strict:
             raise ProviderError(
                 f"{record.origin} is broken in phase '{failure.phase}': {reason}"

@@ -147,6 +147,19 @@ def _shortened(text: str, limit: int) -> str:
     return f"{text[: limit // 2]} ... {text[-limit // 2 :]}"
 
 
+def text_of(error: BaseException) -> str:
+    """Return an exception's text, also where its own code fails to make one."""
+    try:
+        return str(error)
+    except (Exception, SystemExit) as failure:
+        return f"(its __str__ fails with {type(failure).__name__})"
+
+
+def described(error: BaseException) -> str:
+    """Return an exception's type and text."""
+    return f"{type(error).__name__}: {text_of(error)}"
+
+
 def near_spellings(word: str, known: Sequence[str]) -> str:
     """Return `"; did you mean 'a' or 'b'?"`, or an empty string when nothing is close."""
     import difflib

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, SupportsInt
 
 from .checked_pack import CheckedPack
 from .contract import CODE_ERRORS, breach, guarded
-from .errors import ExecutionError, HipdnnError
+from .errors import ExecutionError, HipdnnError, described
 from .provider import BufferKind
 from .streams import stream_handle
 
@@ -223,9 +223,7 @@ class ExecutionPlan:
         except HipdnnError:
             raise
         except CODE_ERRORS as error:
-            raise ExecutionError(
-                f"engine {self.engine_name} failed: {type(error).__name__}: {error}"
-            ) from error
+            raise ExecutionError(f"engine {self.engine_name} failed: {described(error)}") from error
         if _log.isEnabledFor(logging.INFO):
             _log.info(
                 "executed %s on graph %s with %s in %.3f ms",

@@ -40,7 +40,7 @@ import typer
 import typer.core
 import typer.main
 
-from hipdnn_registry.errors import ProviderError
+from hipdnn_registry.errors import ProviderError, described
 
 from . import output
 
@@ -80,7 +80,7 @@ class Contribution:
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:
-            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            reason = " ".join(f"{described(error)}".split())
             raise ProviderError(f"{self.origin} is broken: {reason}") from error
         command.name = self.entry.name
         return command

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from hipdnn_registry.errors import HipdnnError, InvalidInputError
+from hipdnn_registry.errors import HipdnnError, InvalidInputError, described
 
 from . import output
 from .app import app
@@ -119,7 +119,7 @@ def _verdict(error: BaseException, arguments: list[str]) -> tuple[str, int]:
     if isinstance(error, MemoryError):
         return f"out of memory: {error}", FAILED
     message = (
-        f"unexpected {type(error).__name__}: {error}; this is a defect of hipdnn-registry or of a "
+        f"unexpected {described(error)}; this is a defect of hipdnn-registry or of a "
         "provider: please report it with what 'hipdnn --traceback ...' prints"
     )
     return message, FAILED
