@@ -72,13 +72,13 @@ class ProviderFilter:
         """
         found = [name for r in records for name in (r.name, r.distribution) if name]
         known = {_normalized(name) for name in found}
-        listed = [(self.allow_origin, name) for name in sorted(self.allow or ())]
-        listed += [(self.block_origin, name) for name in sorted(self.block)]
-        for origin, name in listed:
+        listed = [(self.allow_origin, name, True) for name in sorted(self.allow or ())]
+        listed += [(self.block_origin, name, False) for name in sorted(self.block)]
+        for origin, name, is_due in listed:
             if _normalized(name) in known:
                 continue
             near = near_spellings(name, found)
-            if near or origin == self.allow_origin:
+            if near or is_due:
                 _log.warning(
                     "%s: no provider or distribution is called '%s'; found: %s%s",
                     *(origin, name, ", ".join(dict.fromkeys(r.name for r in records)) or "none"),

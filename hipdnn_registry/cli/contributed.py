@@ -80,7 +80,7 @@ class Contribution:
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:
-            reason = " ".join(f"{described(error)}".split())
+            reason = " ".join(described(error).split())
             raise ProviderError(f"{self.origin} is broken: {reason}") from error
         command.name = self.entry.name
         return command

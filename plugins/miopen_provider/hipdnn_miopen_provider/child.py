@@ -33,6 +33,7 @@ from hipdnn_miopen_provider.operation import BuildOrder, Subject
 from hipdnn_miopen_provider.progress import log
 from hipdnn_miopen_provider.support import operation_of
 from hipdnn_registry import ExecutionError, Graph, HipdnnError
+from hipdnn_registry.errors import described
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -239,7 +240,7 @@ def main(request: Path) -> int:
             subject=Subject(operation.name, graph.content_key.digest, order.policy),
         )
     except HipdnnError as error:
-        print(f"{type(error).__name__}: {error}", flush=True)
+        print(described(error), flush=True)
         return 1
     return 0
 

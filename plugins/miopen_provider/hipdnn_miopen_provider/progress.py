@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from hipdnn_registry.errors import described
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -83,8 +85,8 @@ def reported(
                 listener(progress)
             except (Exception, SystemExit) as error:
                 log.warning(
-                    "on_progress %r failed at '%s' and is not called again for %s: %s: %s",
-                    *(listener, stage, what, type(error).__name__, error),
+                    "on_progress %r failed at '%s' and is not called again for %s: %s",
+                    *(listener, stage, what, described(error)),
                 )
                 listener = None
 
@@ -108,6 +110,6 @@ def reported(
             if heart.ident is not None:
                 heart.join()
     except BaseException as error:
-        tell(TuningStage.FAILED, f"{type(error).__name__}: {error}")
+        tell(TuningStage.FAILED, described(error))
         raise
     tell(TuningStage.ENDED, "; ".join(details))
