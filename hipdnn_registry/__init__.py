@@ -19,9 +19,9 @@ from importlib import import_module
 from typing import Any
 
 _HOME = {
-    "answers": ("EngineAnswer", "EngineConfigInfo", "Explanation"),
-    "catalog": ("ProviderRecord", "ProviderStatus"),
-    "engine_ids": ("engine_id",),
+    "engines.answers": ("EngineAnswer", "EngineConfigInfo", "Explanation"),
+    "discovery.catalog": ("ProviderRecord", "ProviderStatus"),
+    "graph.engine_ids": ("engine_id",),
     "environment": ("Environment",),
     "errors": (
         "EngineDefectError",
@@ -42,8 +42,8 @@ _HOME = {
     "graph": ("ConvMode", "DataType", "Graph", "PointwiseMode", "TensorAttributes"),
     "graph.driver": ("graph_from_driver_command",),
     "hookspecs": ("hookimpl",),
-    "constraints": ("FloatConstraint", "IntConstraint", "StringConstraint"),
-    "knobs": (
+    "knobs.constraints": ("FloatConstraint", "IntConstraint", "StringConstraint"),
+    "knobs.knob": (
         "Knob",
         "KnobList",
         "KnobSetting",
@@ -51,9 +51,9 @@ _HOME = {
         "benchmarking_knob",
         "workspace_size_limit_knob",
     ),
-    "knob_warnings": ("DeprecatedKnobWarning", "DroppedKnobWarning"),
-    "plan_cache": ("CacheInfo",),
-    "plans": ("ExecutionPlan",),
+    "knobs.warnings": ("DeprecatedKnobWarning", "DroppedKnobWarning"),
+    "plans.cache": ("CacheInfo",),
+    "plans.execution_plan": ("ExecutionPlan",),
     "provider": (
         "PROVIDER_API_VERSION",
         "BehaviorNote",

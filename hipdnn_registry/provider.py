@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from .constraints import KnobValue
     from .environment import Environment
     from .graph import Graph
-    from .knobs import Knob
+    from .knobs.constraints import KnobValue
+    from .knobs.knob import Knob
 
 PROVIDER_API_VERSION = (1, 0)
 """Major and minor version of this contract. A provider of another major version is refused."""

@@ -10,26 +10,26 @@ from typing import TYPE_CHECKING
 
 from . import environment as env
 from . import log
-from .answers import Answers, EngineConfigInfo, Explanation
-from .compiled_plans import CompiledPlans, PlanRequest
-from .contract import checked_resolution, checked_size, guarded
-from .discovery import ProviderFilter, discover
+from .discovery.contract import checked_resolution, checked_size, guarded
+from .discovery.loading import ProviderFilter, discover
+from .engines.answers import Answers, EngineConfigInfo, Explanation
+from .engines.unknown_engine import raise_unknown_engine
 from .environment import Environment
 from .errors import EngineDefectError, InvalidInputError, UnsupportedGraphError
 from .graph import Graph
-from .knob_request import request
-from .knob_warnings import KnobWarnings
-from .knobs import KnobSettings, as_values
-from .plans import ExecutionPlan
+from .knobs.knob import KnobSettings, as_values
+from .knobs.request import request
+from .knobs.warnings import KnobWarnings
+from .plans.compiled_plans import CompiledPlans, PlanRequest
+from .plans.execution_plan import ExecutionPlan
 from .selection import ranked
-from .unknown_engine import raise_unknown_engine
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .catalog import Catalog, ProviderRecord, RegisteredEngine
-    from .knobs import KnobList
-    from .plan_cache import CacheInfo
+    from .discovery.catalog import Catalog, ProviderRecord, RegisteredEngine
+    from .knobs.knob import KnobList
+    from .plans.cache import CacheInfo
     from .provider import Provider
 
 _log = logging.getLogger("hipdnn_registry.registry")

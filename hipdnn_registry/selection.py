@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .catalog import RegisteredEngine
+    from .discovery.catalog import RegisteredEngine
     from .graph import Graph
 
 

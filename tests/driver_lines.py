@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hipdnn_registry import Graph, GraphError, graph_from_driver_command
-from hipdnn_registry.cli.run.cost import convolution_flops
+from hipdnn_registry.testing.cost import convolution_flops
 
 REPORTED = [
     line.removeprefix("! ")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hipdnn_registry.catalog import ProviderStatus
+from hipdnn_registry.discovery.catalog import ProviderStatus
 
 from .output import Report
 from .providers import NO_PROVIDER, record_data

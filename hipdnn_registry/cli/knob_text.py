@@ -6,9 +6,14 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from hipdnn_registry.constraints import FloatConstraint, IntConstraint, KnobValue, StringConstraint
 from hipdnn_registry.errors import InvalidInputError, KnobError
-from hipdnn_registry.knobs import INT64, Knob, KnobSetting, KnobValueType
+from hipdnn_registry.knobs.constraints import (
+    FloatConstraint,
+    IntConstraint,
+    KnobValue,
+    StringConstraint,
+)
+from hipdnn_registry.knobs.knob import INT64, Knob, KnobSetting, KnobValueType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,7 +2,7 @@
 
 from .content_key import ContentKey
 from .graph import Graph
-from .node_model import Node
+from .node import Node
 from .nodes import (
     BACKWARD_EPSILON,
     NODE_TYPES,

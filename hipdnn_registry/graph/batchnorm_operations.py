@@ -19,7 +19,7 @@ from .types import DataType
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .node_model import Node
+    from .node import Node
     from .tensor import TensorAttributes
 
 

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from hipdnn_registry.errors import GraphError
 
 from .model import first_error, shown
-from .node_model import PORT_SUFFIX, Node
+from .node import PORT_SUFFIX, Node
 from .tensor import TensorAttributes
 from .types import DataType
 

@@ -7,13 +7,13 @@ from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .node_model import PORT_SUFFIX
+from .node import PORT_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .model import Model
-    from .node_model import Node
+    from .node import Node
     from .tensor import TensorAttributes
 
 _NOT_CONTENT = frozenset({"name", "type", "compute_data_type", "inputs", "outputs"})

@@ -15,7 +15,7 @@ from .types import ConvMode, DataType
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from .node_model import Node
+    from .node import Node
     from .tensor import TensorAttributes
 
 

@@ -14,7 +14,7 @@ from pydantic import Field, PlainValidator, SerializeAsAny, ValidationError
 from hipdnn_registry.errors import GraphError, near_spellings
 
 from .model import Bool, Int64, Model, first_error
-from .node_model import Node
+from .node import Node
 from .nodes import NODE_TYPES
 from .tensor import TensorAttributes
 from .types import DataType

@@ -25,7 +25,7 @@ from .validation import Structure, validate_document
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from .node_model import Node
+    from .node import Node
     from .tensor import TensorAttributes
 
 
@@ -92,7 +92,7 @@ class Graph(Operations):
 
     def set_preferred_engine_id_ext(self, engine: int | str | None) -> Self:
         """Ask for an engine, by id or name, where the choice is the registry's; a soft wish."""
-        from hipdnn_registry.engine_ids import engine_id
+        from hipdnn_registry.graph.engine_ids import engine_id
 
         return self._set(
             "preferred_engine_id", engine_id(engine) if isinstance(engine, str) else engine

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from .model import Float, Int64, Ints, Model
-from .node_model import Node, Ports
+from .node import Node, Ports
 from .stored_nodes import (
     BlockScaleDequantizeNode,
     BlockScaleQuantizeNode,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from .node_model import Node
+from .node import Node
 
 
 class MatmulNode(Node):

@@ -21,7 +21,7 @@ from .types import VALUE_TYPE_OF, DataType, ValueType
 
 if TYPE_CHECKING:
     from .document import GraphDocument
-    from .node_model import Node
+    from .node import Node
     from .tensor import TensorAttributes
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hipdnn_registry import EngineRegistry, Graph, InvalidInputError
-from hipdnn_registry.answers import Answers
+from hipdnn_registry.engines.answers import Answers
 from tests.graphs import relu_graph
 
 EXAMPLES = int(os.environ.get("HIPDNN_FUZZ_EXAMPLES", "600"))

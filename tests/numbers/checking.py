@@ -32,10 +32,10 @@ from hipdnn_registry import (
     TensorAttributes,
     UnsupportedGraphError,
 )
-from hipdnn_registry.cli.run.accuracy import errors
-from hipdnn_registry.cli.run.cost import reduction_length
-from hipdnn_registry.cli.run.execution import execute
-from hipdnn_registry.cli.run.inputs import random_inputs
+from hipdnn_registry.testing.accuracy import errors
+from hipdnn_registry.testing.cost import reduction_length
+from hipdnn_registry.testing.execution import execute
+from hipdnn_registry.testing.inputs import random_inputs
 
 ENGINE, DETERMINISTIC = "MIOPEN_ENGINE", "MIOPEN_ENGINE_DETERMINISTIC"
 REFERENCE = "CPU_REFERENCE_ENGINE"

@@ -27,8 +27,8 @@ from hipdnn_registry import (
     HipdnnError,
     graph_from_driver_command,
 )
-from hipdnn_registry.cli.run.execution import execute
-from hipdnn_registry.cli.run.inputs import random_inputs
+from hipdnn_registry.testing.execution import execute
+from hipdnn_registry.testing.inputs import random_inputs
 from tests.native.environment import enter_private_environment, numeric_settings
 from tests.numbers import cases
 from tests.numbers.checking import ENGINE, Comparison, compared, keeps_partial_sums, reference_of

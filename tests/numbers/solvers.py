@@ -21,8 +21,8 @@ from hipdnn_miopen_provider.native import (
 )
 from hipdnn_miopen_provider.support import operation_of
 from hipdnn_registry import EngineRegistry, Graph
-from hipdnn_registry.cli.run.arrays import storage
-from hipdnn_registry.cli.run.inputs import poisoned_outputs, random_inputs
+from hipdnn_registry.testing.arrays import storage
+from hipdnn_registry.testing.inputs import poisoned_outputs, random_inputs
 from tests.numbers.checking import Comparison, compared, reference_of
 
 

@@ -13,9 +13,9 @@ from hipdnn_registry import (
     EngineRegistry,
     graph_from_driver_command,
 )
-from hipdnn_registry.cli.run.execution import execute
-from hipdnn_registry.cli.run.inputs import random_inputs
 from hipdnn_registry.cli.run.report import RunOptions, run_report
+from hipdnn_registry.testing.execution import execute
+from hipdnn_registry.testing.inputs import random_inputs
 from tests.graphs import batchnorm_graph
 from tests.numbers.cases import (
     IMAGES,

@@ -16,8 +16,8 @@ from hipdnn_registry import (
     Graph,
     graph_from_driver_command,
 )
-from hipdnn_registry.cli.run.arrays import storage
-from hipdnn_registry.cli.run.inputs import poisoned_outputs, random_inputs
+from hipdnn_registry.testing.arrays import storage
+from hipdnn_registry.testing.inputs import poisoned_outputs, random_inputs
 from tests.numbers.cases import batchnorm, convolution, fusion
 from tests.numbers.checking import (
     DETERMINISTIC,

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hipdnn_registry.cli.text import size_text
 from hipdnn_registry.errors import HipdnnError
-
-from .arrays import BLOCK_ELEMENTS
+from hipdnn_registry.testing.arrays import BLOCK_ELEMENTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

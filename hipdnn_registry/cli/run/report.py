@@ -12,14 +12,14 @@ from hipdnn_registry.cli.knob_text import typed_settings
 from hipdnn_registry.cli.output import Report
 from hipdnn_registry.environment import Environment
 from hipdnn_registry.errors import HipdnnError
-from hipdnn_registry.knobs import BENCHMARKING_KNOB, KnobSetting
+from hipdnn_registry.knobs.knob import BENCHMARKING_KNOB, KnobSetting
 from hipdnn_registry.provider import BufferKind
+from hipdnn_registry.testing.accuracy import MEASURE, Accuracy, compare
+from hipdnn_registry.testing.conditioning import nearby_graph, sensitivities
+from hipdnn_registry.testing.cost import bytes_moved, convolution_flops
+from hipdnn_registry.testing.execution import execute, timed
+from hipdnn_registry.testing.inputs import random_inputs
 
-from .accuracy import MEASURE, Accuracy, compare
-from .conditioning import nearby_graph, sensitivities
-from .cost import bytes_moved, convolution_flops
-from .execution import execute, timed
-from .inputs import random_inputs
 from .memory import Need, available_memory, refuse_if_too_large
 from .view import run_view
 
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hipdnn_registry import EngineRegistry, ExecutionPlan, Graph
-
-    from .arrays import Array
+    from hipdnn_registry.testing.arrays import Array
 
 REFERENCE_ENGINE = "CPU_REFERENCE_ENGINE"
 

@@ -1,6 +1,6 @@
 """What each operation demands of its tensors, and what it tells about its outputs."""
 
-from hipdnn_registry.graph.node_model import Node
+from hipdnn_registry.graph.node import Node
 from hipdnn_registry.graph.nodes import (
     BatchnormBackwardNode,
     BatchnormInferenceNode,
@@ -11,11 +11,11 @@ from hipdnn_registry.graph.nodes import (
     ConvolutionWrwNode,
     PointwiseNode,
 )
+from hipdnn_registry.graph.wiring import Rule, Wiring
 
 from .batchnorm import apply_batchnorm, apply_batchnorm_backward, apply_batchnorm_inference
 from .convolution import apply_dgrad, apply_fprop, apply_wgrad
 from .pointwise import apply_pointwise
-from .wiring import Rule, Wiring
 
 RULES: dict[type[Node], Rule] = {
     ConvolutionFwdNode: apply_fprop,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .wiring import Wiring
+    from hipdnn_registry.graph.wiring import Wiring
 
 _RUNNING_INPUTS = ("prev_running_mean", "prev_running_variance", "momentum")
 _RUNNING_OUTPUTS = ("next_running_mean", "next_running_variance")

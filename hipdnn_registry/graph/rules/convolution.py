@@ -16,8 +16,7 @@ from hipdnn_registry.graph.types import ConvMode, DataType
 if TYPE_CHECKING:
     from hipdnn_registry.graph.nodes import ConvolutionNode, ConvParameters
     from hipdnn_registry.graph.tensor import TensorAttributes
-
-    from .wiring import Wiring
+    from hipdnn_registry.graph.wiring import Wiring
 
 SUPPORTED_RANKS = range(3, 6)
 

@@ -9,8 +9,7 @@ from hipdnn_registry.graph.types import PointwiseMode
 if TYPE_CHECKING:
     from hipdnn_registry.graph.nodes import PointwiseNode
     from hipdnn_registry.graph.tensor import TensorAttributes
-
-    from .wiring import Wiring
+    from hipdnn_registry.graph.wiring import Wiring
 
 
 def apply_pointwise(wiring: Wiring) -> None:

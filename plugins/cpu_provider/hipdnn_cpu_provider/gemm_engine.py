@@ -18,7 +18,7 @@ from hipdnn_registry import (
     workspace_size_limit_knob,
 )
 from hipdnn_registry.graph import ConvolutionBwdNode, ConvolutionFwdNode, ConvolutionWrwNode
-from hipdnn_registry.knobs import BENCHMARKING_KNOB, WORKSPACE_SIZE_LIMIT_KNOB
+from hipdnn_registry.knobs.knob import BENCHMARKING_KNOB, WORKSPACE_SIZE_LIMIT_KNOB
 
 from .kernels.arena import payload_bytes, workspace_bytes
 from .kernels.conv_algorithms import Algorithm, algorithms

@@ -46,7 +46,7 @@ from hipdnn_registry import (
     workspace_size_limit_knob,
 )
 from hipdnn_registry.environment import switch
-from hipdnn_registry.knobs import BENCHMARKING_KNOB, WORKSPACE_SIZE_LIMIT_KNOB
+from hipdnn_registry.knobs.knob import BENCHMARKING_KNOB, WORKSPACE_SIZE_LIMIT_KNOB
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

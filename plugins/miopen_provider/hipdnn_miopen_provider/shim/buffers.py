@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hipdnn_registry.variant_pack import VariantPackChecker
+from hipdnn_registry.buffers.variant_pack import VariantPackChecker
 
 from .graphs import IN_PLACE
 

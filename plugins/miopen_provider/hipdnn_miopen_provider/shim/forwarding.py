@@ -25,7 +25,7 @@ from hipdnn_miopen_provider.native import ConvolutionMode, FindMode, TuningPolic
 from hipdnn_miopen_provider.tuning import FIND_MODE_KNOB, TUNING_POLICY_KNOB
 from hipdnn_registry import IntConstraint
 from hipdnn_registry.errors import near_spellings
-from hipdnn_registry.knobs import BENCHMARKING_KNOB, WORKSPACE_SIZE_LIMIT_KNOB
+from hipdnn_registry.knobs.knob import BENCHMARKING_KNOB, WORKSPACE_SIZE_LIMIT_KNOB
 
 from .errors import BadParm, UnsupportedOp
 

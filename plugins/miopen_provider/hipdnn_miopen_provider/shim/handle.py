@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 from hipdnn_miopen_provider.native import NativeError, TuningPolicy, hip
 from hipdnn_miopen_provider.tuning import FIND_MODE_KNOB, TUNING_POLICY_KNOB
 from hipdnn_registry import EngineRegistry, Environment, UnknownEngineError, default_registry
-from hipdnn_registry.knobs import WORKSPACE_SIZE_LIMIT_KNOB
+from hipdnn_registry.knobs.knob import WORKSPACE_SIZE_LIMIT_KNOB
 
 from .arguments import enum_member, instance, integer, stream_address
 from .buffers import require_usable

@@ -27,7 +27,7 @@ from hipdnn_registry import (
     hookimpl,
 )
 from hipdnn_registry.graph import ConvolutionFwdNode
-from tests.hipdnn_registry.test_device_plans import DevicePlan
+from tests.hipdnn_registry.buffers.test_device_buffers import DevicePlan
 from tests.providers import AcmeProvider, ReluEngine, ReluPlan
 
 KNOBS = (

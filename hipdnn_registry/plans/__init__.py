@@ -1,0 +1,1 @@
+"""Execution plans: one engine with its settings, built once and shared."""

@@ -1,0 +1,1 @@
+"""Numerics for checking: seeded inputs, and how far a result may be from the reference."""
